@@ -1,0 +1,1 @@
+"""What runs Relay: resources, policies, packaging, deploying; nothing here enters a function's archive."""

@@ -1,0 +1,1 @@
+"""The measurements, run by hand; may not be collected as tests."""

@@ -1,0 +1,1 @@
+"""The whole local stack against the misbehaving receiver; may not look inside the code under test."""

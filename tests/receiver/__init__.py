@@ -1,0 +1,1 @@
+"""The misbehaving receiver, whose log is the tests' witness; may not import what it judges."""
