@@ -1,0 +1,71 @@
+# Every task of the project. `make help` lists them.
+
+EMULATOR ?= ministack
+export EMULATOR
+
+PYTHON ?= $(shell for p in python3.11 python3; do if $$p -c '' >/dev/null 2>&1; then echo $$p; break; fi; done)
+RUN := .venv/bin/python -m
+TIERS := tests/unit tests/contract tests/handlers tests/infra tests/e2e
+CODE := $(wildcard app.py) chalicelib infra tests
+
+.DEFAULT_GOAL := help
+.PHONY: help dev api-restart receiver unit test check format package bench lock clean
+
+help: ## list the tasks
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
+		| while IFS='|' read -r task what; do printf '%-18s %s\n' "$$task" "$$what"; done
+
+dev: .venv/ready .venv-emulator/ready ## run the whole of Relay here until Ctrl-C (EMULATOR=ministack|moto|localstack)
+	@$(RUN) infra.local.dev
+
+api-restart: .venv/ready ## restart only the API of a running `make dev`
+	@$(RUN) infra.local.dev --restart-api
+
+receiver: .venv/ready ## run only the misbehaving receiver
+	@$(RUN) tests.receiver
+
+unit: .venv/ready ## run the inner loop: the core and the use cases (ARGS="-k name" for some of them)
+	@$(RUN) pytest tests/unit $(ARGS)
+
+test: .venv/ready .venv-emulator/ready .venv-lint/ready ## run every tier of tests
+	@$(RUN) pytest $(TIERS) $(ARGS)
+
+check: .venv/ready ## check format, lint, types, imports and requirements
+	@.venv/bin/ruff format --check .
+	@.venv/bin/ruff check .
+	@.venv/bin/mypy $(CODE)
+	@.venv/bin/lint-imports
+	@$(RUN) infra.pins
+
+format: .venv/ready ## format the code and mend what the linter can mend
+	@.venv/bin/ruff check --fix-only --quiet .
+	@.venv/bin/ruff format .
+
+package: .venv/ready ## build the CloudFormation template and the archive into build/package
+	@$(RUN) infra.package
+
+bench: .venv/ready .venv-emulator/ready ## measure throughput into build/bench
+	@$(RUN) tests.bench
+
+lock: .venv-lock/ready ## pin what requirements/*.in ask for, with hashes (UPGRADE=--upgrade for the newest)
+	@for file in lock runtime installer dev emulator lint; do \
+		if [ $$file = runtime ]; then pinned=requirements.txt; else pinned=requirements/$$file.txt; fi; \
+		.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --custom-compile-command 'make lock' $(UPGRADE) \
+			requirements/$$file.in -o $$pinned || exit 1; \
+	done
+
+clean: ## forget the local run: endpoints, events, payloads
+	@rm -rf .relay
+	@echo 'Forgot the local run: .relay/ is gone.'
+
+# A virtual environment is ready when it holds exactly what its requirements pin.
+.venv/ready: requirements/dev.txt requirements/installer.txt
+	$(call environment,.venv,requirements/dev.txt)
+.venv-%/ready: requirements/%.txt
+	$(call environment,.venv-$*,requirements/$*.txt)
+
+define environment
+@if [ -z '$(PYTHON)' ]; then echo 'Relay needs Python 3.11 or newer, found as python3.11 or python3.' >&2; exit 1; fi
+@$(PYTHON) -m infra.local.environments $(1) $(2)
+endef
