@@ -40,14 +40,9 @@ def refusal(version: tuple[int, int], *, has_venv: bool, has_pip: bool) -> str |
     return None
 
 
-def fingerprint(requirements: Path, environment: Path) -> str:
-    """Name everything the finished environment depends on: pins, Python and place."""
-    parts = (
-        requirements.read_bytes(),
-        INSTALLER.read_bytes(),
-        sys.version.encode(),
-        str(environment).encode(),
-    )
+def fingerprint(requirements: Path) -> str:
+    """Name everything the finished environment depends on: the pins and the Python."""
+    parts = (requirements.read_bytes(), INSTALLER.read_bytes(), sys.version.encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
