@@ -34,7 +34,7 @@ check: .venv/ready ## check format, lint, types, imports and requirements
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy $(CODE)
-	@.venv/bin/lint-imports
+	@.venv/bin/lint-imports --no-logo
 	@$(RUN) infra.pins
 
 format: .venv/ready ## format the code and mend what the linter can mend
