@@ -1,0 +1,184 @@
+"""Every Lambda function: what feeds it, how far it may grow, and what it may touch.
+
+The one table that the policies, the concurrency parameters and the event source mappings are made from.
+Names of functions are those of app.py; everything else is named by its logical id in resources.yaml.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+READ: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query")
+INSERT: Final = ("dynamodb:PartiQLInsert", "dynamodb:PutItem")
+UPDATE: Final = ("dynamodb:PartiQLUpdate", "dynamodb:UpdateItem")
+DELETE: Final = ("dynamodb:DeleteItem", "dynamodb:PartiQLDelete")
+CHECK: Final = ("dynamodb:ConditionCheckItem",)
+ANY: Final = READ + INSERT + UPDATE + DELETE + CHECK
+APPEND: Final = READ + INSERT + CHECK
+"""Of history and events nothing is ever changed by a function that appends."""
+
+SEND: Final = ("sqs:GetQueueUrl", "sqs:SendMessage")
+RECEIVE: Final = (
+    "sqs:ChangeMessageVisibility",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ReceiveMessage",
+)
+
+SHARDS: Final = ("Shard0Queue", "Shard1Queue", "Shard2Queue", "Shard3Queue")
+LANE_QUEUES: Final = (*SHARDS, "SlowQueue", "Hot0Queue", "ReplayQueue")
+"""An endpoint may move between these at any time, so whoever rings one may ring all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Actions allowed on one thing; `part` is appended to its ARN."""
+
+    resource: str
+    actions: tuple[str, ...]
+    part: str = ""
+
+    @property
+    def arn(self) -> Mapping[str, Any]:
+        """Give the ARN as the template says it."""
+        if self.part:
+            return {"Fn::Sub": f"${{{self.resource}.Arn}}{self.part}"}
+        return {"Fn::GetAtt": [self.resource, "Arn"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function. `most` is how many copies may run at once unless its parameter says otherwise.
+
+    The defaults add up to under 700, which fits into the 1,000 that an account has at first.
+    """
+
+    name: str
+    most: int
+    grants: tuple[Grant, ...]
+    queue: str = ""
+
+    @property
+    def logical_id(self) -> str:
+        """Give the name that `chalice package` makes of it."""
+        if self.name == "api_handler":
+            return "APIHandler"
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+    @property
+    def role_id(self) -> str:
+        """Give the logical id of its role."""
+        return "".join(part.capitalize() for part in self.name.split("_")) + "Role"
+
+    @property
+    def deployed_name(self) -> str:
+        """Give its name on AWS, less the prefix."""
+        return "api" if self.name == "api_handler" else self.name.replace("_", "-")
+
+
+def _tables(actions_of: Mapping[str, tuple[str, ...]]) -> Iterable[Grant]:
+    """Grant actions on tables."""
+    return (Grant(table, actions) for table, actions in actions_of.items())
+
+
+def _queues(actions: tuple[str, ...], *queues: str) -> Iterable[Grant]:
+    """Grant the same actions on several queues."""
+    return (Grant(queue, actions) for queue in queues)
+
+
+def _api() -> Function:
+    """Serve the API: accept events, manage endpoints, show what happened."""
+    tables = {
+        "EventsTable": APPEND,
+        "OwedTable": ANY,
+        "HistoryTable": APPEND,
+        "EndpointsTable": ANY,
+        "SubsTable": ANY,
+        "GatesTable": ANY,
+        "DeadLettersTable": ANY,
+        "IdempotencyTable": ANY,
+        "TenantsTable": ANY,
+        "FanoutsTable": ANY,
+    }
+    grants = (
+        *_tables(tables),
+        *_queues(SEND, *LANE_QUEUES, "FanOutQueue"),
+        Grant("PayloadsBucket", ("s3:GetObject", "s3:PutObject"), "/*"),
+        Grant("SecretsKey", ("kms:Decrypt", "kms:Encrypt")),
+    )
+    return Function("api_handler", 200, grants)
+
+
+def _deliver(name: str, queue: str, most: int) -> Function:
+    """Send what lanes of one queue owe."""
+    tables = {
+        "OwedTable": ANY,
+        "HistoryTable": APPEND,
+        "GatesTable": READ + INSERT + UPDATE + CHECK,
+        "EventsTable": READ,
+        "EndpointsTable": READ,
+        "DeadLettersTable": INSERT,
+    }
+    grants = (
+        *_tables(tables),
+        *_queues(SEND, *LANE_QUEUES, "DelayedQueue"),
+        *_queues(RECEIVE, queue),
+        Grant("PayloadsBucket", ("s3:GetObject",), "/*"),
+        Grant("SecretsKey", ("kms:Decrypt",)),
+    )
+    return Function(name, most, grants, queue)
+
+
+def _delayed_bells() -> Function:
+    """Ring the lane's queue when a delay is over."""
+    grants = (*_queues(SEND, *LANE_QUEUES), *_queues(RECEIVE, "DelayedQueue"))
+    return Function("delayed_bells", 20, grants, "DelayedQueue")
+
+
+def _fan_out() -> Function:
+    """Do the fan-outs that an event's own transaction could not hold."""
+    tables = {
+        "EventsTable": READ,
+        "SubsTable": READ,
+        "EndpointsTable": READ,
+        "FanoutsTable": READ + UPDATE + DELETE + CHECK,
+        "OwedTable": INSERT,
+        "HistoryTable": INSERT,
+        "GatesTable": READ + INSERT + UPDATE,
+    }
+    grants = (
+        *_tables(tables),
+        *_queues(SEND, *LANE_QUEUES, "FanOutQueue"),
+        *_queues(RECEIVE, "FanOutQueue"),
+    )
+    return Function("fan_out", 20, grants, "FanOutQueue")
+
+
+def _reconcile() -> Function:
+    """Ring the lanes that nobody looked at."""
+    tables = {
+        "OwedTable": READ + UPDATE,
+        "HistoryTable": APPEND,
+        "EventsTable": READ,
+        "EndpointsTable": READ,
+        "GatesTable": READ + UPDATE,
+        "FanoutsTable": (*READ, "dynamodb:Scan"),
+    }
+    grants = (
+        *_tables(tables),
+        Grant("GatesTable", ("dynamodb:Query",), "/index/armed"),
+        *_queues(SEND, *LANE_QUEUES, "DelayedQueue", "FanOutQueue"),
+    )
+    return Function("reconcile", 2, grants)
+
+
+FUNCTIONS: Final = (
+    _api(),
+    *(_deliver(f"deliver_shard_{number}", queue, 50) for number, queue in enumerate(SHARDS)),
+    _deliver("deliver_slow", "SlowQueue", 50),
+    _deliver("deliver_hot_0", "Hot0Queue", 100),
+    _deliver("deliver_replay", "ReplayQueue", 20),
+    _delayed_bells(),
+    _fan_out(),
+    _reconcile(),
+)

@@ -1,0 +1,96 @@
+"""What is laid over the template that `chalice package` writes.
+
+Chalice knows neither partial batch answers, nor queues of the same template, nor caps as parameters; the
+hand-written rest is in merge_template.yaml.
+"""
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any, Final
+
+from infra.functions import FUNCTIONS, Function
+from infra.template import MERGE, RESOURCES, merge, read
+
+_NOTHING: Final = {"Ref": "AWS::NoValue"}
+_FROM_TEMPLATE: Final[Mapping[str, Any]] = {
+    "RELAY_PAYLOAD_BUCKET": {"Ref": "PayloadsBucket"},
+    "RELAY_RESOURCE_PREFIX": {"Ref": "Prefix"},
+}
+"""Variables whose value in .chalice/config.json only holds a place."""
+
+
+def overlay(variables_of: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """Give all of it; `variables_of` names each function's environment variables as configured."""
+    pieces = [_piece(function, variables_of.get(function.name, {})) for function in FUNCTIONS]
+    return reduce(merge, pieces, merge(read(RESOURCES), read(MERGE)))
+
+
+def _piece(function: Function, variables: Mapping[str, str]) -> dict[str, Any]:
+    """Give what one function adds: its caps as parameters, its log group, its properties."""
+    name = function.logical_id
+    log_group = {"Fn::Sub": f"/aws/lambda/${{Prefix}}{function.deployed_name}"}
+    resources = {
+        f"{name}LogGroup": {
+            "Type": "AWS::Logs::LogGroup",
+            "DeletionPolicy": "Delete",
+            "UpdateReplacePolicy": "Delete",
+            "Properties": {"LogGroupName": log_group, "RetentionInDays": {"Ref": "LogRetentionDays"}},
+        },
+        name: {"DependsOn": [f"{name}LogGroup"], "Properties": _properties(function, variables)},
+    }
+    capped = {f"{name}Capped": {"Fn::Not": [{"Fn::Equals": [{"Ref": _reserved(function)}, "-1"]}]}}
+    return {"Parameters": _parameters(function), "Conditions": capped, "Resources": resources}
+
+
+def _reserved(function: Function) -> str:
+    """Name the parameter that caps a function."""
+    return f"{function.logical_id}ReservedConcurrency"
+
+
+def _maximum(function: Function) -> str:
+    """Name the parameter that caps a function's event source."""
+    return f"{function.logical_id}MaximumConcurrency"
+
+
+def _parameters(function: Function) -> dict[str, Any]:
+    """Give a function's caps as parameters."""
+    most = f"Most copies of {function.name} at once"
+    reserved = {
+        "Type": "Number",
+        "Default": function.most,
+        "MinValue": -1,
+        "Description": f"{most}, set aside for it; 0 stops it, -1 sets nothing aside.",
+    }
+    if not function.queue:
+        return {_reserved(function): reserved}
+    maximum = {
+        "Type": "Number",
+        "Default": function.most,
+        "MinValue": 2,
+        "MaxValue": 1000,
+        "Description": f"{most} that its queue asks for; not above {_reserved(function)}.",
+    }
+    return {_reserved(function): reserved, _maximum(function): maximum}
+
+
+def _properties(function: Function, variables: Mapping[str, str]) -> dict[str, Any]:
+    """Give what is changed or added in a function's own properties."""
+    reserved = [f"{function.logical_id}Capped", {"Ref": _reserved(function)}, _NOTHING]
+    environment = {key: _FROM_TEMPLATE[key] for key in variables if key in _FROM_TEMPLATE}
+    emulator = {"AWS_ENDPOINT_URL": {"Fn::If": ["OnAws", _NOTHING, {"Ref": "EndpointUrl"}]}}
+    properties: dict[str, Any] = {
+        "FunctionName": {"Fn::Sub": f"${{Prefix}}{function.deployed_name}"},
+        "ReservedConcurrentExecutions": {"Fn::If": reserved},
+        "Environment": {"Variables": environment | emulator},
+    }
+    return properties | ({"Events": _events(function)} if function.queue else {})
+
+
+def _events(function: Function) -> dict[str, Any]:
+    """Tie a function to its queue, with partial batch answers and a cap."""
+    source = {
+        "Queue": {"Fn::Sub": f"${{{function.queue}.Arn}}"},
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "ScalingConfig": {"MaximumConcurrency": {"Ref": _maximum(function)}},
+    }
+    return {f"{function.logical_id}SqsEventSource": {"Properties": source}}

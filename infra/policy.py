@@ -1,0 +1,54 @@
+"""The IAM policy of each function, one file below infra/policies.
+
+`python -m infra.policy` writes the files anew from the table in infra/functions.py.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from infra.functions import FUNCTIONS, Function
+from infra.template import HERE
+
+POLICIES: Final = HERE / "policies"
+_LOG_GROUPS: Final = "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group"
+
+
+def path(function: Function) -> Path:
+    """Say where a function's policy is kept."""
+    return POLICIES / f"{function.name}.json"
+
+
+def text(function: Function) -> str:
+    """Give the file's content."""
+    return json.dumps(document(function), indent=2) + "\n"
+
+
+def document(function: Function) -> dict[str, Any]:
+    """Give the policy document: what the table grants, and writing to the function's own log."""
+    statements = [
+        {"Effect": "Allow", "Action": sorted(grant.actions), "Resource": grant.arn}
+        for grant in function.grants
+    ]
+    return {"Version": "2012-10-17", "Statement": [_logs(function), *statements]}
+
+
+def _logs(function: Function) -> dict[str, Any]:
+    """Allow writing to the streams of one log group, whose names are Lambda's."""
+    return {
+        "Effect": "Allow",
+        "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
+        "Resource": {"Fn::Sub": f"{_LOG_GROUPS}:/aws/lambda/${{Prefix}}{function.deployed_name}:*"},
+    }
+
+
+def write() -> None:
+    """Write every policy and remove those of functions that are no more."""
+    for stale in POLICIES.glob("*.json"):
+        stale.unlink()
+    for function in FUNCTIONS:
+        path(function).write_text(text(function), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,114 @@
+"""What each function may do, and that it may do no more."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from infra import policy
+from infra.functions import FUNCTIONS, Function
+from infra.template import HERE
+from tests.infra.lookup import QUEUE, of_type
+
+EACH = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+NAMED = {function.name: function for function in FUNCTIONS}
+
+
+def statements(function: Function) -> list[dict[str, Any]]:
+    written: dict[str, Any] = json.loads(policy.path(function).read_text(encoding="utf-8"))
+    listed: list[dict[str, Any]] = written["Statement"]
+    return listed
+
+
+def allowed(function: Function, resource: Mapping[str, Any]) -> set[str]:
+    return {
+        action
+        for statement in statements(function)
+        if statement["Resource"] == resource
+        for action in statement["Action"]
+    }
+
+
+def arn(resource: str) -> dict[str, Any]:
+    return {"Fn::GetAtt": [resource, "Arn"]}
+
+
+def test_the_files_are_what_the_table_says_and_no_others() -> None:
+    files = {path.name: path.read_text(encoding="utf-8") for path in policy.POLICIES.iterdir()}
+    expected = {policy.path(function).name: policy.text(function) for function in FUNCTIONS}
+    assert files == expected, "run `python -m infra.policy`"
+
+
+def test_every_configured_function_uses_its_own_policy() -> None:
+    config = json.loads((HERE.parent / ".chalice" / "config.json").read_text(encoding="utf-8"))
+    (stage,) = config["stages"].values()
+    used = {name: about["iam_policy_file"] for name, about in stage["lambda_functions"].items()}
+    assert used == {name: f"../infra/policies/{name}.json" for name in NAMED}
+    assert config["autogen_policy"] is False
+
+
+@EACH
+def test_no_action_is_a_wildcard(function: Function) -> None:
+    for statement in statements(function):
+        assert statement["Effect"] == "Allow"
+        assert not [action for action in statement["Action"] if "*" in action]
+
+
+@EACH
+def test_no_resource_is_a_wildcard_but_log_streams_and_payloads(function: Function) -> None:
+    for resource in (statement["Resource"] for statement in statements(function)):
+        text = resource.get("Fn::Sub", "")
+        whole = text.removesuffix(":*") if ":log-group:" in text else text
+        assert "*" not in whole.replace("${PayloadsBucket.Arn}/*", "")
+
+
+@EACH
+def test_every_resource_is_one_of_the_template(function: Function, source: dict[str, Any]) -> None:
+    for grant in function.grants:
+        assert grant.resource in source["Resources"]
+
+
+@EACH
+def test_history_is_append_only(function: Function) -> None:
+    changing = {
+        "dynamodb:UpdateItem",
+        "dynamodb:DeleteItem",
+        "dynamodb:PartiQLUpdate",
+        "dynamodb:PartiQLDelete",
+    }
+    assert not allowed(function, arn("HistoryTable")) & changing
+
+
+@EACH
+def test_a_function_takes_messages_of_its_own_queue_alone(function: Function, source: dict[str, Any]) -> None:
+    taken = {
+        queue for queue in of_type(source, QUEUE) if "sqs:ReceiveMessage" in allowed(function, arn(queue))
+    }
+    assert taken == ({function.queue} if function.queue else set())
+
+
+def test_only_the_api_wraps_secrets_and_only_senders_unwrap_them() -> None:
+    wraps = {
+        name for name, function in NAMED.items() if "kms:Encrypt" in allowed(function, arn("SecretsKey"))
+    }
+    unwraps = {
+        name for name, function in NAMED.items() if "kms:Decrypt" in allowed(function, arn("SecretsKey"))
+    }
+    assert wraps == {"api_handler"}
+    assert unwraps == wraps | {name for name in NAMED if name.startswith("deliver_")}
+
+
+def test_only_the_api_writes_endpoints_and_keys() -> None:
+    writes = {"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"}
+    for table in ("EndpointsTable", "SubsTable", "TenantsTable", "IdempotencyTable"):
+        writers = {name for name, function in NAMED.items() if allowed(function, arn(table)) & writes}
+        assert writers == {"api_handler"}
+
+
+def _lengths() -> Iterator[int]:
+    return (len("".join(policy.text(function).split())) for function in FUNCTIONS)
+
+
+def test_every_policy_fits_into_a_role() -> None:
+    assert max(_lengths()) < 10_240
