@@ -1,0 +1,106 @@
+"""What a local run consists of: ports, places, programs and the environment they share.
+
+Values only; who starts and watches them is the supervisor.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.local.emulator import HOST, Emulator, EmulatorName
+from infra.local.invocation import REGION
+from infra.local.processes import Program
+
+_LEADS_ELSEWHERE = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN")
+_WORKERS, _API, _RECEIVER, _PREPARE = 1, 2, 3, 4
+_WORKERS_STOP_WITHIN_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One local run, as its options say."""
+
+    emulator: Emulator
+    api_port: int
+    receiver_port: int
+    slots: int
+    prefix: str
+    app: str
+    schedule_speed: float
+
+    @property
+    def state(self) -> Path:
+        """The folder that holds everything a run leaves behind."""
+        return self.emulator.state
+
+    @property
+    def logs(self) -> Path:
+        """The folder of the logs."""
+        return self.state / "logs"
+
+    @property
+    def api_url(self) -> str:
+        """Where the API answers."""
+        return f"http://{HOST}:{self.api_port}"
+
+    @property
+    def receiver_url(self) -> str:
+        """Where the receiver answers."""
+        return f"http://{HOST}:{self.receiver_port}"
+
+    def environment(self) -> Mapping[str, str]:
+        """Give every process what it needs, and nothing that would lead it to a real account."""
+        inherited = {name: value for name, value in os.environ.items() if name not in _LEADS_ELSEWHERE}
+        return {
+            **inherited,
+            "AWS_ENDPOINT_URL": self.emulator.endpoint_url,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "NO_PROXY": f"{HOST},localhost",
+            "PYTHONUNBUFFERED": "1",
+            "RELAY_RESOURCE_PREFIX": self.prefix,
+            "RELAY_PAYLOAD_BUCKET": f"{self.prefix}payloads",
+            "RELAY_ALLOW_PRIVATE_ENDPOINTS": "true",
+            "RELAY_ALLOW_KEYLESS": "true",
+        }
+
+    def prepare(self) -> Program:
+        """Make the emulator ready, and end."""
+        return self._python("preparation", "infra.local.prepare", rank=_PREPARE)
+
+    def receiver(self) -> Program:
+        """Run the misbehaving receiver."""
+        return self._python("receiver", "tests.receiver", "--port", str(self.receiver_port), rank=_RECEIVER)
+
+    def api(self) -> Program:
+        """Serve the API."""
+        options = ("--app", self.app, "--port", str(self.api_port))
+        return self._python("API", "infra.local.api", *options, rank=_API, tells=True)
+
+    def workers(self) -> Program:
+        """Run event sources and schedules."""
+        options = [
+            "--app", self.app, "--slots", str(self.slots), "--schedule-speed", str(self.schedule_speed),
+            "--stop-within", str(_WORKERS_STOP_WITHIN_S),
+        ]  # fmt: skip
+        if self.emulator.name is EmulatorName.MOTO:
+            options.append("--short-polling")
+        grace_s = _WORKERS_STOP_WITHIN_S + 5
+        return self._python(
+            "workers", "infra.local.workers", *options, rank=_WORKERS, tells=True, grace_s=grace_s
+        )
+
+    def _python(
+        self, name: str, *command: str, rank: int, tells: bool = False, grace_s: float = 15
+    ) -> Program:
+        return Program(
+            name=name, command=(sys.executable, "-m", *command), environment=self.environment(),
+            log=self.logs / f"{name.lower()}.log", rank=rank, grace_s=grace_s, tells=tells,
+        )  # fmt: skip

@@ -1,0 +1,240 @@
+"""Runs everything of a local run, in order, until it is told to stop or the emulator is gone.
+
+A dead API, worker or receiver is started again; a dead emulator ends the run. What a person should know is
+one sentence each, on standard output while all is well and in CannotRunError when it is not.
+"""
+
+import json
+import os
+import queue
+import socket
+import sys
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+
+from infra.local.emulator import HOST, refuse_taken_port
+from infra.local.plan import Plan
+from infra.local.processes import ROOT, CannotRunError, Child, Leash, Program, Start
+
+_READY_WITHIN_S = 60.0
+_LOOK_EVERY_S = 0.25
+_LOOK_OUTSIDE_EVERY_S = 5.0
+# Dying sooner than this after a start, so many times in a row, is a fault that starting again does not mend.
+_TOO_SOON_S = 10.0
+_TOO_OFTEN = 3
+
+
+class Wish(StrEnum):
+    """What the supervisor can be asked for."""
+
+    STOP = "stop"
+    RESTART_API = "restart-api"
+
+
+class _StoppedError(Exception):
+    """Somebody asked to stop."""
+
+
+class Supervisor:
+    """One local run; `ask` may be called from signal handlers and threads."""
+
+    def __init__(self, plan: Plan, leash: Leash) -> None:
+        """Take what to run and the leash that outlives us."""
+        self._plan = plan
+        self._leash = leash
+        self._wishes: queue.SimpleQueue[Wish] = queue.SimpleQueue()
+        self._children: dict[str, Child] = {}
+        self._soon_dead: dict[str, int] = {}
+        self._stopping = False
+
+    def ask(self, wish: Wish) -> None:
+        """Ask for something; it happens soon."""
+        self._stopping = self._stopping or wish is Wish.STOP
+        self._wishes.put(wish)
+
+    def run(self) -> None:
+        """Start everything, watch it until asked to stop, stop everything; CannotRunError says why not."""
+        try:
+            self._start_all()
+            self._say(_summary(self._plan))
+            self._watch()
+        except _StoppedError:
+            pass
+        finally:
+            self._stop_all()
+
+    def _start_all(self) -> None:
+        plan = self._plan
+        refuse_taken_port("API", plan.api_port, "--api-port")
+        refuse_taken_port("receiver", plan.receiver_port, "--receiver-port")
+        self._start_emulator()
+        self._prepare()
+        self._start(plan.receiver())
+        self._start(plan.api())
+        self._start(plan.workers())
+        self._write_state()
+
+    def _start_emulator(self) -> None:
+        emulator = self._plan.emulator
+        if not emulator.ours:
+            if not emulator.answers():
+                raise CannotRunError(
+                    f"No {emulator.name} answers at {emulator.endpoint_url}; start it first.", 2
+                )
+            return
+        child = emulator.start(self._leash, self._plan.logs)
+        self._children["emulator"] = child
+        self._await_ready(child, emulator.answers)
+
+    def _prepare(self) -> None:
+        program = self._plan.prepare()
+        program.log.write_bytes(b"")
+        child = Child(program, self._leash)
+        self._children[program.name] = child
+        child.wait_ready(lambda: False, _READY_WITHIN_S, self._check_stop)
+        del self._children[program.name]
+        child.stop()
+        if child.exit_code != 0:
+            raise CannotRunError(f"The emulator could not be prepared: {_sentence(child.last_words())}")
+
+    def _start(self, program: Program) -> None:
+        child = Child(program, self._leash)
+        self._children[program.name] = child
+        ready: Callable[[], bool] = child.has_told if program.tells else self._receiver_listens
+        self._await_ready(child, ready)
+
+    def _await_ready(self, child: Child, ready: Callable[[], bool]) -> None:
+        name, log = child.program.name, child.program.log
+        match child.wait_ready(ready, _READY_WITHIN_S, self._check_stop):
+            case Start.DIED:
+                words = _sentence(child.last_words())
+                raise CannotRunError(f"The {name} ended before it was ready, with: {words} Its log is {log}.")
+            case Start.LATE:
+                raise CannotRunError(
+                    f"The {name} was not ready in {_READY_WITHIN_S:.0f} s. Its log is {log}."
+                )
+            case Start.READY:
+                pass
+
+    def _check_stop(self) -> None:
+        if self._stopping:
+            raise _StoppedError
+
+    def _watch(self) -> None:
+        look_outside_at = time.monotonic() + _LOOK_OUTSIDE_EVERY_S
+        while True:
+            self._grant(self._next_wish())
+            for child in list(self._children.values()):
+                if child.exit_code is not None:
+                    self._mourn(child)
+            if not self._plan.emulator.ours and time.monotonic() > look_outside_at:
+                self._look_outside()
+                look_outside_at = time.monotonic() + _LOOK_OUTSIDE_EVERY_S
+
+    def _next_wish(self) -> Wish | None:
+        try:
+            return self._wishes.get(timeout=_LOOK_EVERY_S)
+        except queue.Empty:
+            return None
+
+    def _grant(self, wish: Wish | None) -> None:
+        self._check_stop()
+        if wish is Wish.RESTART_API:
+            self._children[self._plan.api().name].stop()
+            self._start(self._plan.api())
+            self._write_state()
+            self._say("The API was started again; deliveries went on.")
+
+    def _mourn(self, child: Child) -> None:
+        name = child.program.name
+        if name == "emulator":
+            raise CannotRunError(
+                f"The emulator ended{_how(child)}, so Relay stopped. Its log is {child.program.log}."
+            )
+        soon = time.monotonic() - child.started < _TOO_SOON_S
+        self._soon_dead[name] = self._soon_dead.get(name, 0) + 1 if soon else 0
+        if self._soon_dead[name] >= _TOO_OFTEN:
+            raise CannotRunError(f"The {name} keeps ending{_how(child)}. Its log is {child.program.log}.")
+        child.stop()
+        self._start(child.program)
+        self._write_state()
+        self._say(f"The {name} ended{_how(child)}; it was started again.")
+
+    def _look_outside(self) -> None:
+        emulator = self._plan.emulator
+        if not emulator.answers():
+            raise CannotRunError(f"{emulator.name} at {emulator.endpoint_url} is gone, so Relay stopped.")
+
+    def _stop_all(self) -> None:
+        if self._children:
+            self._say("Stopping.")
+        for child in sorted(self._children.values(), key=lambda child: child.program.rank):
+            polite = child.exit_code is not None or child.stop()
+            child.stop()
+            if not polite:
+                self._say(
+                    f"The {child.program.name} did not end in {child.program.grace_s:.0f} s and was killed."
+                )
+        self._plan.state.joinpath("dev.json").unlink(missing_ok=True)
+
+    def _receiver_listens(self) -> bool:
+        return _listens(self._plan.receiver_port)
+
+    def _write_state(self) -> None:
+        """Write down what runs, for `--restart-api` and for tests."""
+        state = {
+            "pid": os.getpid(),
+            "children": {name.lower(): child.pid for name, child in self._children.items()},
+            "api": self._plan.api_url,
+            "receiver": self._plan.receiver_url,
+            "emulator": self._plan.emulator.endpoint_url,
+        }
+        path = self._plan.state / "dev.json"
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps(state), encoding="utf-8")
+        fresh.replace(path)
+
+    def _say(self, text: str) -> None:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex((HOST, port)) == 0
+
+
+def _how(child: Child) -> str:
+    code = child.exit_code
+    return f" by signal {-code}" if code is not None and code < 0 else f" with exit code {code}"
+
+
+def _sentence(words: str) -> str:
+    return words if words.endswith((".", "!", "?")) else f"{words}."
+
+
+def _summary(plan: Plan) -> str:
+    emulator = plan.emulator
+    kept = (
+        f"state in {_short(plan.state)}, kept until `make clean`" if emulator.keeps_state else "keeps nothing"
+    )
+    mended = ", with its linear scans mended" if emulator.fast else ""
+    endpoint = json.dumps({"url": f"{plan.receiver_url}/verify", "event_types": ["*"]})
+    return "\n".join(
+        (
+            "Relay runs on this machine:",
+            f"  API       {plan.api_url}",
+            f"  receiver  {plan.receiver_url}",
+            f"  emulator  {emulator.endpoint_url} ({emulator.name}{mended}; {kept})",
+            f"  logs      {_short(plan.logs)}",
+            "Next, in another terminal:",
+            f"  curl -s {plan.api_url}/v1/endpoints -H 'Content-Type: application/json' -d '{endpoint}'",
+            "Ctrl-C stops all of it.",
+        ),
+    )
+
+
+def _short(path: Path) -> str:
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
