@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chalicelib.adapters.aws_limits.dialects import read_path
-from chalicelib.adapters.aws_limits.dynamodb_values import type_of
+from chalicelib.adapters.aws_limits.dynamodb_values import ALL_TYPES, in_order, type_of
 from chalicelib.adapters.aws_limits.nodes import Call, Comparison, Logic, Path, Value, operators
 from chalicelib.adapters.aws_limits.tokens import Kind
 
@@ -28,7 +28,10 @@ _ARGUMENTS = {
     "size": 1,
 }
 _EXISTENCE = frozenset({"attribute_exists", "attribute_not_exists"})
-_TYPE_NAMES = frozenset({"S", "SS", "N", "NS", "B", "BS", "BOOL", "NULL", "L", "M"})
+_ARGUMENT_TYPES = {
+    "begins_with": frozenset({"S", "B"}),
+    "size": ALL_TYPES - {"N", "BOOL", "NULL"},
+}
 
 
 class ConditionReader:
@@ -83,7 +86,10 @@ class ConditionReader:
     def _between(self, left: Operand) -> Comparison:
         low = self._operand(self._term())
         self._cursor.expect("AND")
-        return self._checked(Comparison("BETWEEN", (left, low, self._operand(self._term()))))
+        high = self._operand(self._term())
+        if isinstance(low, Value) and isinstance(high, Value) and not in_order(low.content, high.content):
+            self._cursor.refuse("BETWEEN needs bounds of one type, the lower first")
+        return self._checked(Comparison("BETWEEN", (left, low, high)))
 
     def _in(self, left: Operand) -> Comparison:
         opening = self._cursor.expect(*self._dialect.lists)
@@ -162,10 +168,12 @@ class ConditionReader:
             self._cursor.refuse(f"{call.function} takes {_ARGUMENTS[call.function]} operands")
         if call.function in _EXISTENCE and not isinstance(call.arguments[0], Path):
             self._cursor.refuse(f"{call.function} needs an attribute")
-        if call.function == "begins_with":
-            self._check_type(call.arguments[1], frozenset({"S", "B"}), call.function)
         if call.function == "attribute_type":
             self._check_type_name(call.arguments[1])
+        for argument in call.arguments:
+            self._check_type(argument, _ARGUMENT_TYPES.get(call.function, ALL_TYPES), call.function)
+            if isinstance(argument, Call):
+                self._cursor.refuse(f"{call.function} cannot take {argument.function}()")
 
     def _check_type(self, operand: Operand, allowed: frozenset[str], operator: str) -> None:
         if isinstance(operand, Value) and type_of(operand.content) not in allowed:
@@ -173,8 +181,8 @@ class ConditionReader:
 
     def _check_type_name(self, operand: Operand) -> None:
         name = operand.content.get("S") if isinstance(operand, Value) else None
-        if name not in _TYPE_NAMES:
-            self._cursor.refuse(f"attribute_type needs one of {', '.join(sorted(_TYPE_NAMES))}")
+        if name not in ALL_TYPES:
+            self._cursor.refuse(f"attribute_type needs one of {', '.join(sorted(ALL_TYPES))}")
 
 
 def read_condition(dialect: Dialect) -> Condition:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from chalicelib.adapters.aws_limits.refusal import check_bytes, refuse, utf8_bytes
+from chalicelib.adapters.aws_limits.refusal import check_bytes, refuse, utf8, utf8_bytes
 
 AttributeValue = Mapping[str, Any]
 Item = Mapping[str, AttributeValue]
@@ -17,7 +17,7 @@ DEEPEST_LEVEL = 32
 DIGITS_MOST = 38
 _EXPONENTS = range(-130, 126)
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,18})?")
-_TYPES = frozenset({"B", "BOOL", "BS", "L", "M", "N", "NS", "NULL", "S", "SS"})
+ALL_TYPES = frozenset({"B", "BOOL", "BS", "L", "M", "N", "NS", "NULL", "S", "SS"})
 _SETS = {"SS": "S", "NS": "N", "BS": "B"}
 
 
@@ -39,7 +39,7 @@ def check_value(value: AttributeValue, where: str, level: int = 1) -> None:
     """Refuse a value that DynamoDB cannot store; the attribute itself is level 1 of 32."""
     if level > DEEPEST_LEVEL:
         refuse(where, f"is nested deeper than {DEEPEST_LEVEL} levels")
-    if len(value) != 1 or type_of(value) not in _TYPES:
+    if len(value) != 1 or type_of(value) not in ALL_TYPES:
         refuse(where, "must carry exactly one type")
     match type_of(value):
         case "N":
@@ -95,6 +95,21 @@ def canonical(value: AttributeValue) -> tuple[str, object]:
             return kind, value["S"]
         case _:
             return kind, repr(value[kind])
+
+
+def in_order(low: AttributeValue, high: AttributeValue) -> bool:
+    """Say whether two scalars are of one type and the first is not the larger; texts compare as bytes."""
+    if type_of(low) != type_of(high):
+        return False
+    match type_of(low):
+        case "N":
+            return Decimal(low["N"]) <= Decimal(high["N"])
+        case "S":
+            return utf8(low["S"]) <= utf8(high["S"])
+        case "B":
+            return _binary(low["B"]) <= _binary(high["B"])
+        case _:
+            return True
 
 
 def item_size(item: Item) -> int:

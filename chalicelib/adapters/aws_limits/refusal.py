@@ -34,9 +34,14 @@ def refuse(where: str, rule: str) -> NoReturn:
     raise AwsWouldRefuse(where, rule)
 
 
+def utf8(text: str) -> bytes:
+    """Return the text as bytes, even with half a surrogate pair, which takes three."""
+    return text.encode("utf-8", "surrogatepass")
+
+
 def utf8_bytes(text: str) -> int:
-    """Return how many bytes the text takes on the wire; half a surrogate pair counts as three."""
-    return len(text.encode("utf-8", "surrogatepass"))
+    """Return how many bytes the text takes on the wire."""
+    return len(utf8(text))
 
 
 def check_range(params: Params, name: str, lowest: int, highest: int, where: str = "") -> None:

@@ -1,0 +1,165 @@
+"""Every Lambda of Relay, registered: routes, queue consumers, schedules. No logic."""
+
+from typing import Any
+
+from chalice.app import CloudWatchEvent, Rate, Response, SQSEvent
+
+from chalicelib.handlers import delayed_bells as delaying
+from chalicelib.handlers import deliver, deliveries, endpoints, events, http, service
+from chalicelib.handlers import fan_out as fanning
+from chalicelib.handlers import reconcile as sweeping
+from chalicelib.handlers.http import ANY_TYPE, Api
+
+Answer = dict[str, Any]
+
+app = Api()
+
+
+@app.route("/v1/events", methods=["POST"], content_types=ANY_TYPE)
+def post_event() -> Response:
+    """Accept one event."""
+    return http.answer(app, events.post)
+
+
+@app.route("/v1/events/batch", methods=["POST"], content_types=ANY_TYPE)
+def post_events() -> Response:
+    """Accept many events."""
+    return http.answer(app, events.post_batch)
+
+
+@app.route("/v1/events", methods=["GET"])
+def list_events() -> Response:
+    """List events."""
+    return http.answer(app, events.page)
+
+
+@app.route("/v1/events/{event_id}", methods=["GET"])
+def get_event(event_id: str) -> Response:
+    """Show an event."""
+    return http.answer(app, events.get, event_id=event_id)
+
+
+@app.route("/v1/events/{event_id}/payload", methods=["GET"])
+def get_payload(event_id: str) -> Response:
+    """Give an event's exact bytes."""
+    return http.answer(app, events.payload, event_id=event_id)
+
+
+@app.route("/v1/events/{event_id}/deliveries", methods=["GET"])
+def list_event_deliveries(event_id: str) -> Response:
+    """List an event's deliveries."""
+    return http.answer(app, events.deliveries, event_id=event_id)
+
+
+@app.route("/v1/endpoints", methods=["POST"], content_types=ANY_TYPE)
+def create_endpoint() -> Response:
+    """Register an endpoint."""
+    return http.answer(app, endpoints.create)
+
+
+@app.route("/v1/endpoints", methods=["GET"])
+def list_endpoints() -> Response:
+    """List endpoints."""
+    return http.answer(app, endpoints.page)
+
+
+@app.route("/v1/endpoints/{endpoint_id}", methods=["GET"])
+def get_endpoint(endpoint_id: str) -> Response:
+    """Show an endpoint."""
+    return http.answer(app, endpoints.get, endpoint_id=endpoint_id)
+
+
+@app.route("/v1/endpoints/{endpoint_id}", methods=["PATCH"], content_types=ANY_TYPE)
+def patch_endpoint(endpoint_id: str) -> Response:
+    """Change an endpoint."""
+    return http.answer(app, endpoints.patch, endpoint_id=endpoint_id)
+
+
+@app.route("/v1/endpoints/{endpoint_id}", methods=["DELETE"])
+def delete_endpoint(endpoint_id: str) -> Response:
+    """Delete an endpoint."""
+    return http.answer(app, endpoints.delete, endpoint_id=endpoint_id)
+
+
+@app.route("/v1/endpoints/{endpoint_id}/deliveries", methods=["GET"])
+def list_endpoint_deliveries(endpoint_id: str) -> Response:
+    """List an endpoint's deliveries."""
+    return http.answer(app, endpoints.deliveries, endpoint_id=endpoint_id)
+
+
+@app.route("/v1/deliveries/{delivery_id}", methods=["GET"])
+def get_delivery(delivery_id: str) -> Response:
+    """Show a delivery."""
+    return http.answer(app, deliveries.get, delivery_id=delivery_id)
+
+
+@app.route("/healthz", methods=["GET"])
+def healthz() -> Response:
+    """Say that the function runs."""
+    return service.alive()
+
+
+@app.route("/readyz", methods=["GET"])
+def readyz() -> Response:
+    """Say whether Relay can work."""
+    return service.ready()
+
+
+@app.on_sqs_message(queue="relay-shard-0.fifo", batch_size=10)
+def deliver_shard_0(event: SQSEvent) -> Answer:
+    """Deliver what rings on shard 0."""
+    return deliver.handle(event.to_dict(), event.context)
+
+
+@app.on_sqs_message(queue="relay-shard-1.fifo", batch_size=10)
+def deliver_shard_1(event: SQSEvent) -> Answer:
+    """Deliver what rings on shard 1."""
+    return deliver.handle(event.to_dict(), event.context)
+
+
+@app.on_sqs_message(queue="relay-shard-2.fifo", batch_size=10)
+def deliver_shard_2(event: SQSEvent) -> Answer:
+    """Deliver what rings on shard 2."""
+    return deliver.handle(event.to_dict(), event.context)
+
+
+@app.on_sqs_message(queue="relay-shard-3.fifo", batch_size=10)
+def deliver_shard_3(event: SQSEvent) -> Answer:
+    """Deliver what rings on shard 3."""
+    return deliver.handle(event.to_dict(), event.context)
+
+
+@app.on_sqs_message(queue="relay-slow.fifo", batch_size=10)
+def deliver_slow(event: SQSEvent) -> Answer:
+    """Deliver what rings on the queue of slow endpoints."""
+    return deliver.handle(event.to_dict(), event.context)
+
+
+@app.on_sqs_message(queue="relay-hot-0.fifo", batch_size=10)
+def deliver_hot_0(event: SQSEvent) -> Answer:
+    """Deliver what rings on the queue of endpoints with many deliveries."""
+    return deliver.handle(event.to_dict(), event.context)
+
+
+@app.on_sqs_message(queue="relay-replay.fifo", batch_size=10)
+def deliver_replay(event: SQSEvent) -> Answer:
+    """Deliver what rings on the queue of replays."""
+    return deliver.handle(event.to_dict(), event.context)
+
+
+@app.on_sqs_message(queue="relay-delayed", batch_size=10)
+def delayed_bells(event: SQSEvent) -> Answer:
+    """Ring the lanes whose delay is over."""
+    return delaying.handle(event.to_dict())
+
+
+@app.on_sqs_message(queue="relay-fan-out", batch_size=1)
+def fan_out(event: SQSEvent) -> Answer:
+    """Do the fan-outs that ingest left for later."""
+    return fanning.handle(event.to_dict())
+
+
+@app.schedule(Rate(1, unit=Rate.MINUTES))
+def reconcile(_event: CloudWatchEvent) -> None:
+    """Ring what nobody looked at."""
+    sweeping.handle()

@@ -1,0 +1,184 @@
+"""Accepting events in DynamoDB: subscriptions, the capture transaction, later fan-outs."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from chalicelib.adapters.dynamodb import keys, rows
+from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Merge, Put, Tables, Update, Write
+from chalicelib.application.ports import Capture, Fanout, Idempotency, Owing, Subscriber, Unavailable
+from chalicelib.domain import ids
+from chalicelib.domain.change import Change, Op, Test
+from chalicelib.domain.event import matching_patterns
+
+TRANSACTION_MAX = 100
+ARM_AHEAD_MS = 70 * 60_000
+ARM_ENOUGH_MS = 10 * 60_000
+_ROUNDS = 5
+_ARMED_KNOWN_MAX = 50_000
+
+
+class DynamoCapturing:
+    """The store of ingest; remembers for an hour what it has armed and which hours it has listed."""
+
+    def __init__(self, tables: Tables) -> None:
+        """Write to these tables."""
+        self._tables = tables
+        self._armed_until: dict[tuple[str, str], int] = {}
+        self._listed: set[tuple[str, int]] = set()
+
+    def subscribers(self, tenant: str, event_types: Iterable[str]) -> dict[str, tuple[Subscriber, ...]]:
+        """Read strongly consistent who takes each type, every endpoint once, ordered by id."""
+        patterns = {each: tuple(matching_patterns(each)) for each in event_types}
+        wanted = [keys.subscription(tenant, name) for names in patterns.values() for name in names]
+        found = self._tables.get(wanted)
+        packed = {key.pk: rows.subscribers_of(record) for key, record in found.items()}
+        return {
+            event_type: _merged(packed.get(keys.subscription(tenant, name).pk, []) for name in names)
+            for event_type, names in patterns.items()
+        }
+
+    def arm(self, endpoints: Iterable[tuple[str, str]], now_ms: int) -> None:
+        """Make sure that reconcile looks at each (tenant, endpoint) for ten minutes and more."""
+        due = [each for each in endpoints if self._armed_until.get(each, 0) < now_ms + ARM_ENOUGH_MS]
+        if not due:
+            return
+        if len(self._armed_until) > _ARMED_KNOWN_MAX:
+            self._armed_until.clear()
+        until_ms = now_ms + ARM_AHEAD_MS
+        self._tables.each([_arming(tenant, endpoint_id, until_ms) for tenant, endpoint_id in due])
+        self._armed_until.update(dict.fromkeys(due, until_ms))
+
+    def commit(self, captures: Sequence[Capture], now_s: int) -> list[Idempotency | None]:
+        """Write each capture, all or nothing; an answer is the earlier claim that stood in its way."""
+        self._list_hours(captures)
+        answers: list[Idempotency | None] = [None] * len(captures)
+        for places in _packed(captures):
+            self._commit_together(places, captures, answers, now_s)
+        return answers
+
+    def claimed(self, tenant: str, key: str, now_s: int) -> Idempotency | None:
+        """Read an unexpired claim."""
+        at = keys.idempotency(tenant, key)
+        record = self._tables.get([at]).get(at)
+        claim = rows.idempotency_of(record) if record else None
+        return claim if claim and claim.expires_s > now_s else None
+
+    def _commit_together(
+        self,
+        places: list[int],
+        captures: Sequence[Capture],
+        answers: list[Idempotency | None],
+        now_s: int,
+    ) -> None:
+        expired: set[int] = set()
+        for _ in range(_ROUNDS):
+            writes = [
+                (place, each)
+                for place in places
+                for each in _writes(captures[place], place in expired, now_s)
+            ]
+            if not writes:
+                return
+            refused = {writes[at][0] for at in self._tables.together([each for _, each in writes])}
+            if not refused:
+                return
+            for place in sorted(refused):
+                earlier = self._standing_claim(captures[place], now_s)
+                if earlier is None:
+                    expired.add(place)
+                else:
+                    answers[place] = earlier
+                    places.remove(place)
+        raise Unavailable("an idempotency key changed hands too often")
+
+    def _standing_claim(self, capture: Capture, now_s: int) -> Idempotency | None:
+        if capture.claim is None:
+            raise Unavailable("a new event's id was already taken")
+        return self.claimed(capture.stored.event.tenant, capture.claim.key, now_s)
+
+    def _list_hours(self, captures: Sequence[Capture]) -> None:
+        hours = {(each.stored.event.tenant, keys.hour_of(each.stored.event.received_ms)) for each in captures}
+        for tenant, hour in hours - self._listed:
+            at = Key(keys.EVENTS, keys.hours_partition(tenant), f"{hour:07d}")
+            ttl = (hour * 3600) + rows.PAYLOAD_DAYS * rows.DAY_S + 3600
+            self._tables.together([Merge(at, {"ttl": ttl})])
+            self._listed.add((tenant, hour))
+
+
+class DynamoFanningOut:
+    """The store of later fan-outs."""
+
+    def __init__(self, tables: Tables) -> None:
+        """Write to these tables."""
+        self._tables = tables
+
+    def pending(self, tenant: str, event_id: str) -> Fanout | None:
+        """Read a fan-out still to be done."""
+        at = keys.fanout(tenant, event_id)
+        record = self._tables.get([at]).get(at)
+        return rows.fanout_of(record) if record else None
+
+    def waiting(self, older_than_ms: int) -> Iterator[Fanout]:
+        """Walk the fan-outs of events received before a moment."""
+        for record in self._tables.walk(keys.FANOUTS):
+            fanout = rows.fanout_of(record)
+            if ids.created_ms(fanout.event_id) < older_than_ms:
+                yield fanout
+
+    def advance(self, fanout: Fanout, owing: Sequence[Owing], cursor: str, *, done: bool) -> bool:
+        """Write a chunk's rows and the cursor in one transaction; False when another got there first."""
+        at = keys.fanout(fanout.tenant, fanout.event_id)
+        same = Test("cursor", Op.EQ, fanout.cursor)
+        step: Write = Delete(at, (same,)) if done else Update(at, Change((same,), {"cursor": cursor}, {}))
+        return not self._tables.together([step, *(each for one in owing for each in _owing_writes(one))])
+
+
+def _merged(packed: Iterable[list[Subscriber]]) -> tuple[Subscriber, ...]:
+    by_id = {each.endpoint_id: each for row in packed for each in row}
+    return tuple(by_id[endpoint_id] for endpoint_id in sorted(by_id))
+
+
+def _arming(tenant: str, endpoint_id: str, until_ms: int) -> Update:
+    armed = {"armed_shard": keys.armed_shard(endpoint_id), "armed_until": until_ms}
+    return Update(keys.gate(tenant, endpoint_id), Change((), armed, {}))
+
+
+def _packed(captures: Sequence[Capture]) -> Iterator[list[int]]:
+    """Bring captures together up to a transaction's size, never two with one idempotency key."""
+    places: list[int] = []
+    size = 0
+    claimed: set[str] = set()
+    for place, capture in enumerate(captures):
+        key = capture.claim.key if capture.claim else ""
+        needs = 2 + 2 * len(capture.owing)
+        if places and (size + needs > TRANSACTION_MAX or (key and key in claimed)):
+            yield places
+            places, size, claimed = [], 0, set()
+        places.append(place)
+        size += needs
+        claimed.add(key)
+    if places:
+        yield places
+
+
+def _writes(capture: Capture, expired: bool, now_s: int) -> list[Write]:  # noqa: FBT001 - one of two shapes of a claim
+    stored = capture.stored
+    event = stored.event
+    writes: list[Write] = [Insert(keys.event(event.tenant, event.id), rows.event_row(stored))]
+    for one in capture.owing:
+        writes += _owing_writes(one)
+    if stored.fan_out == "later":
+        fanout = Fanout(event.tenant, event.id, event.type)
+        writes.append(Insert(keys.fanout(event.tenant, event.id), rows.fanout_row(fanout)))
+    if capture.claim is not None:
+        at = keys.idempotency(event.tenant, capture.claim.key)
+        row = rows.idempotency_row(capture.claim)
+        old = (Test("ttl", Op.LE, now_s),)
+        writes.append(Put(at, row, old) if expired else Insert(at, row))
+    return writes
+
+
+def _owing_writes(owing: Owing) -> list[Write]:
+    owed, created = owing.owed, owing.created
+    lane = owed.lane
+    at = keys.attempt(lane.tenant, lane.endpoint_id, (owed.delivery_id, owed.generation, 0))
+    return [Insert(keys.owed(owed), rows.owed_row(owed)), Insert(at, rows.created_row(created))]

@@ -1,0 +1,129 @@
+"""Endpoints in DynamoDB: configuration, subscriptions and gate change in one transaction."""
+
+from collections.abc import Iterator
+
+from chalicelib.adapters.dynamodb import keys, rows
+from chalicelib.adapters.dynamodb.records import Insert, Merge, Put, Span, Tables, Update, Write
+from chalicelib.application.ports import ApiKey, Page
+from chalicelib.domain import gate as gates
+from chalicelib.domain.change import Change, Op, Test
+from chalicelib.domain.endpoint import Endpoint, EndpointState
+from chalicelib.domain.gate import Rules
+
+_WALK = 100
+
+
+class DynamoEndpoints:
+    """Keeps endpoints with their subscriptions and gates, changed together."""
+
+    def __init__(self, tables: Tables, rules: Rules) -> None:
+        """Write to these tables; new gates start by these rules."""
+        self._tables = tables
+        self._rules = rules
+
+    def create(self, endpoint: Endpoint) -> None:
+        """Write a new endpoint, its subscriptions and its gate in one transaction."""
+        limits = endpoint.limits
+        record = gates.new_record(
+            limits.rate_per_second, limits.burst, limits.max_concurrency, rules=self._rules
+        )
+        gate = {**record, "lanes": limits.lanes}
+        owner = (endpoint.tenant, endpoint.id)
+        self._tables.together(
+            [
+                Insert(keys.endpoint(*owner), rows.endpoint_row(endpoint)),
+                Insert(keys.tagged(*owner), {"endpoint": endpoint.id}),
+                Insert(keys.gate(*owner), gate),
+                *_subscribed(endpoint, endpoint.event_types),
+            ]
+        )
+
+    def get(self, tenant: str, endpoint_id: str) -> Endpoint | None:
+        """Read an endpoint strongly consistent, a deleted one too."""
+        at = keys.endpoint(tenant, endpoint_id)
+        record = self._tables.get([at]).get(at)
+        return rows.endpoint_of(record) if record else None
+
+    def replace(self, old: Endpoint, new: Endpoint) -> bool:
+        """Write a changed endpoint if nobody changed it since it was read; False when somebody did."""
+        same = (Test("version", Op.EQ, old.version),)
+        writes: list[Write] = [
+            Put(keys.endpoint(new.tenant, new.id), rows.endpoint_row(new), same),
+            Update(keys.gate(new.tenant, new.id), _gate_change(old, new)),
+            *_resubscribed(old, new),
+        ]
+        return not self._tables.together(writes)
+
+    def page(self, tenant: str, after: str, limit: int) -> Page[Endpoint]:
+        """List a tenant's endpoints that are not deleted, newest first."""
+        found: list[Endpoint] = []
+        high = after or "ep_~"
+        while True:
+            span = Span("ep_", high, backwards=True)
+            stretch = self._tables.query(keys.ENDPOINTS, tenant, span, _WALK)
+            for record in stretch.records:
+                if record["sk"] == after or record["state"] == EndpointState.DELETED.value:
+                    continue
+                if len(found) == limit:
+                    return Page(tuple(found), found[-1].id)
+                found.append(rows.endpoint_of(record))
+            if not stretch.more or stretch.records[-1]["sk"] == high:
+                return Page(tuple(found))
+            high = stretch.records[-1]["sk"]
+            after = high
+
+    def tagged(self, tenant: str, tag: str) -> list[str]:
+        """List the endpoint ids whose deliveries carry a tag."""
+        prefix = keys.tag_prefix(tag)
+        stretch = self._tables.query(keys.ENDPOINTS, tenant, Span(prefix, prefix + "~"), _WALK)
+        return [record["endpoint"] for record in stretch.records]
+
+
+class DynamoKeys:
+    """API keys in DynamoDB, hashed."""
+
+    def __init__(self, tables: Tables) -> None:
+        """Use this table."""
+        self._tables = tables
+
+    def find(self, tenant: str, key_id: str) -> ApiKey | None:
+        """Read a key."""
+        at = keys.api_key(tenant, key_id)
+        record = self._tables.get([at]).get(at)
+        return ApiKey(tenant, key_id, record["digest"], record["role"]) if record else None
+
+    def put(self, key: ApiKey) -> None:
+        """Write a key; a second time changes nothing."""
+        row = {"digest": key.digest, "role": key.role}
+        self._tables.together([Merge(keys.api_key(key.tenant, key.id), row)])
+
+
+def _subscribed(endpoint: Endpoint, patterns: tuple[str, ...]) -> Iterator[Write]:
+    value = rows.subscriber_value(endpoint)
+    for pattern in patterns:
+        yield Merge(keys.subscription(endpoint.tenant, pattern), {endpoint.id: value})
+
+
+def _resubscribed(old: Endpoint, new: Endpoint) -> Iterator[Write]:
+    kept = () if new.state is EndpointState.DELETED else new.event_types
+    if new.limits.lanes != old.limits.lanes:
+        yield from _subscribed(new, kept)
+    else:
+        yield from _subscribed(new, tuple(each for each in kept if each not in old.event_types))
+    for pattern in old.event_types:
+        if pattern not in kept:
+            yield Merge(keys.subscription(new.tenant, pattern), {}, (new.id,))
+
+
+def _gate_change(old: Endpoint, new: Endpoint) -> Change:
+    limits = new.limits
+    sets = {
+        "rate": limits.rate_per_second,
+        "burst": limits.burst,
+        "cap": limits.max_concurrency,
+        "on": int(new.state is EndpointState.ENABLED),
+    }
+    if limits.lanes > old.limits.lanes:
+        sets["lanes"] = limits.lanes
+    more = limits.max_concurrency - old.limits.max_concurrency
+    return Change((), sets, {"slots": more} if more else {})

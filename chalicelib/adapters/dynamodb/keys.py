@@ -1,0 +1,118 @@
+"""Every key of every table, built and read here alone; the tenant stands first in each."""
+
+from chalicelib.adapters.dynamodb.records import Key
+from chalicelib.domain import ids
+from chalicelib.domain.delivery import Lane, Owed, attempt_key
+
+EVENTS, OWED, HISTORY = "events", "owed", "history"
+ENDPOINTS, SUBS, GATES = "endpoints", "subs", "gates"
+DEAD_LETTERS, IDEMPOTENCY, TENANTS, FANOUTS = "dead-letters", "idempotency", "tenants", "fanouts"
+ARMED_INDEX = "armed"
+ARMED_SHARDS = 4
+CREATED_NUMBER = 0
+END = "end"
+_HOUR_MS = 3_600_000
+NIBBLES = "0123456789abcdef"
+
+
+def hour_of(at_ms: int) -> int:
+    """Give the hour (since the epoch) a moment falls into."""
+    return at_ms // _HOUR_MS
+
+
+def events_partition(tenant: str, hour: int, nibble: str) -> str:
+    """Name the partition of a tenant's events of an hour; sixteen of them share the writes."""
+    return f"{tenant}#{hour:07d}#{nibble}"
+
+
+def event(tenant: str, event_id: str) -> Key:
+    """Name an event's row."""
+    hour = hour_of(ids.created_ms(event_id))
+    return Key(EVENTS, events_partition(tenant, hour, event_id[-1]), event_id)
+
+
+def hours_partition(tenant: str) -> str:
+    """Name the partition that lists the hours in which a tenant has events."""
+    return f"{tenant}#hours"
+
+
+def lane(of: Lane) -> str:
+    """Name the partition of a lane's owed rows."""
+    return of.name
+
+
+def owed(row: Owed) -> Key:
+    """Name an owed row; rows sort by ready time."""
+    return Key(OWED, lane(row.lane), f"{row.ready_ms:015d}#{row.delivery_id}#{row.generation:04d}")
+
+
+def endpoint_partition(tenant: str, endpoint_id: str) -> str:
+    """Name the partition of an endpoint's history, gate and dead letters."""
+    return f"{tenant}#{endpoint_id}"
+
+
+def attempt(tenant: str, endpoint_id: str, row: tuple[str, int, int]) -> Key:
+    """Name the history row of a delivery's attempt: delivery, generation, number (0: created)."""
+    return Key(HISTORY, endpoint_partition(tenant, endpoint_id), attempt_key(*row))
+
+
+def ended(tenant: str, endpoint_id: str, delivery_id: str, generation: int) -> Key:
+    """Name the last history row of a delivery that was given up on."""
+    sort = f"{delivery_id}#{generation:04d}#{END}"
+    return Key(HISTORY, endpoint_partition(tenant, endpoint_id), sort)
+
+
+def dead_letter(tenant: str, endpoint_id: str, delivery_id: str, generation: int) -> Key:
+    """Name a dead letter."""
+    return Key(DEAD_LETTERS, endpoint_partition(tenant, endpoint_id), f"{delivery_id}#{generation:04d}")
+
+
+def gate(tenant: str, endpoint_id: str) -> Key:
+    """Name a gate."""
+    return Key(GATES, endpoint_partition(tenant, endpoint_id))
+
+
+def gate_owner(pk: str) -> tuple[str, str]:
+    """Read back whose gate a partition key is: tenant and endpoint id."""
+    tenant, _, endpoint_id = pk.partition("#")
+    return tenant, endpoint_id
+
+
+def armed_shard(endpoint_id: str) -> str:
+    """Say under which value of the `armed` index an endpoint is listed."""
+    return str(int(ids.endpoint_tag(endpoint_id), 16) % ARMED_SHARDS)
+
+
+def endpoint(tenant: str, endpoint_id: str) -> Key:
+    """Name an endpoint's configuration."""
+    return Key(ENDPOINTS, tenant, endpoint_id)
+
+
+def tag_prefix(tag: str) -> str:
+    """Name the start of the rows that lead from a delivery's tag to its endpoints."""
+    return f"tag#{tag}#"
+
+
+def tagged(tenant: str, endpoint_id: str) -> Key:
+    """Name the row that leads from a tag to one endpoint."""
+    return Key(ENDPOINTS, tenant, tag_prefix(ids.endpoint_tag(endpoint_id)) + endpoint_id)
+
+
+def subscription(tenant: str, pattern: str) -> Key:
+    """Name the packed row of a tenant's subscribers of a pattern."""
+    return Key(SUBS, f"{tenant}#{pattern}")
+
+
+def idempotency(tenant: str, key: str) -> Key:
+    """Name the row of an idempotency key."""
+    return Key(IDEMPOTENCY, f"{tenant}#{key}")
+
+
+def api_key(tenant: str, key_id: str) -> Key:
+    """Name an API key's row."""
+    return Key(TENANTS, tenant, f"key#{key_id}")
+
+
+def fanout(tenant: str, event_id: str) -> Key:
+    """Name a later fan-out."""
+    return Key(FANOUTS, tenant, event_id)

@@ -1,0 +1,119 @@
+"""Questions about events and deliveries, answered from DynamoDB."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from chalicelib.adapters.dynamodb import keys, rows
+from chalicelib.adapters.dynamodb.records import Span, Tables
+from chalicelib.application.ports import Generations, Page, StoredEvent
+from chalicelib.domain import gate as gates
+from chalicelib.domain import ids
+from chalicelib.domain.change import Record
+from chalicelib.domain.gate import TAKE_OVER_GRACE
+
+_ROWS = 200
+_DELIVERY_ROWS = 1_000
+
+
+class DynamoReading:
+    """Answers questions about events and deliveries."""
+
+    def __init__(self, tables: Tables) -> None:
+        """Read these tables."""
+        self._tables = tables
+
+    def event(self, tenant: str, event_id: str, now_ms: int) -> StoredEvent | None:
+        """Read an event; one past its retention is absent."""
+        at = keys.event(tenant, event_id)
+        record = self._tables.get([at]).get(at)
+        return rows.event_of(record) if record and _alive(record, now_ms) else None
+
+    def events(self, tenant: str, after: str, limit: int, now_ms: int) -> Page[StoredEvent]:
+        """List a tenant's events, newest first."""
+        found: list[StoredEvent] = []
+        for record in self._newest_events(tenant, after, limit + 1):
+            if not _alive(record, now_ms):
+                continue
+            if len(found) == limit:
+                return Page(tuple(found), found[-1].event.id)
+            found.append(rows.event_of(record))
+        return Page(tuple(found))
+
+    def delivery(self, tenant: str, endpoint_id: str, delivery_id: str, now_us: int) -> Generations | None:
+        """Read what history has of one delivery."""
+        partition = keys.endpoint_partition(tenant, endpoint_id)
+        span = Span(f"{delivery_id}#", f"{delivery_id}#~")
+        stretch = self._tables.query(keys.HISTORY, partition, span, _DELIVERY_ROWS)
+        if not stretch.records:
+            return None
+        leased = self._leased(tenant, endpoint_id, now_us)
+        return _generations(endpoint_id, delivery_id, stretch.records, leased)
+
+    def deliveries(
+        self, tenant: str, endpoint_id: str, after: str, limit: int, now_us: int
+    ) -> Page[Generations]:
+        """List an endpoint's deliveries, newest event first."""
+        leased = self._leased(tenant, endpoint_id, now_us)
+        found: list[Generations] = []
+        rows_of = groupby(self._newest_history(tenant, endpoint_id, after), _delivery_of)
+        for delivery_id, group in rows_of:
+            if len(found) == limit:
+                return Page(tuple(found), found[-1].delivery_id)
+            oldest_first = tuple(reversed(list(group)))
+            found.append(_generations(endpoint_id, delivery_id, oldest_first, leased))
+        return Page(tuple(found))
+
+    def _leased(self, tenant: str, endpoint_id: str, now_us: int) -> frozenset[str]:
+        at = keys.gate(tenant, endpoint_id)
+        record = self._tables.get([at]).get(at)
+        if record is None:
+            return frozenset()
+        live = (each for each in gates.read(record).leases.values() if each.until + TAKE_OVER_GRACE > now_us)
+        return frozenset(key.split("#")[1] for lease in live for key in lease.keys)
+
+    def _newest_history(self, tenant: str, endpoint_id: str, after: str) -> Iterator[Record]:
+        partition = keys.endpoint_partition(tenant, endpoint_id)
+        high = after or "g"
+        last = ""
+        while True:
+            stretch = self._tables.query(keys.HISTORY, partition, Span("0", high, backwards=True), _ROWS)
+            for record in stretch.records:
+                if record["sk"] != last:
+                    yield record
+            if not stretch.more:
+                return
+            last = high = stretch.records[-1]["sk"]
+
+    def _newest_events(self, tenant: str, after: str, limit: int) -> Iterator[Record]:
+        first = keys.hour_of(ids.created_ms(after)) if after else None
+        for hour in self._hours(tenant, first):
+            found: list[Record] = []
+            for nibble in keys.NIBBLES:
+                partition = keys.events_partition(tenant, hour, nibble)
+                high = after if hour == first else "evt_~"
+                stretch = self._tables.query(
+                    keys.EVENTS, partition, Span("evt_", high, backwards=True), limit
+                )
+                found += [record for record in stretch.records if record["sk"] != after]
+            yield from sorted(found, key=lambda record: record["sk"], reverse=True)
+
+    def _hours(self, tenant: str, first: int | None) -> Iterator[int]:
+        high = "~" if first is None else f"{first:07d}"
+        partition = keys.hours_partition(tenant)
+        stretch = self._tables.query(keys.EVENTS, partition, Span(" ", high, backwards=True), _DELIVERY_ROWS)
+        yield from (int(record["sk"]) for record in stretch.records)
+
+
+def _alive(record: Record, now_ms: int) -> bool:
+    return bool(record["ttl"] * 1000 > now_ms)
+
+
+def _delivery_of(record: Record) -> str:
+    return str(record["sk"]).partition("#")[0]
+
+
+def _generations(
+    endpoint_id: str, delivery_id: str, records: tuple[Record, ...], leased: frozenset[str]
+) -> Generations:
+    history = tuple(rows.history_of(record) for record in records)
+    return Generations(endpoint_id, delivery_id, history, delivery_id in leased)

@@ -1,0 +1,241 @@
+"""Rows and values: how each thing of the domain is written as a record, and read back."""
+
+from typing import Any
+
+from chalicelib.adapters.dynamodb import keys
+from chalicelib.application.ports import Fanout, Idempotency, StoredEvent, Subscriber
+from chalicelib.domain import ids
+from chalicelib.domain.backoff import RetryProfile
+from chalicelib.domain.change import Record
+from chalicelib.domain.delivery import Attempt, Created, Ended, HistoryRow, Lane, Owed
+from chalicelib.domain.endpoint import (
+    Endpoint,
+    EndpointState,
+    Limits,
+    Ordering,
+    Transport,
+    WrappedSecret,
+)
+from chalicelib.domain.event import Event, packed, unpacked
+from chalicelib.domain.outcome import DeathReason, Fault, Outcome
+from chalicelib.domain.signing import SignatureForm
+
+DAY_S = 86_400
+PAYLOAD_DAYS, HISTORY_DAYS = 35, 90
+
+
+def event_row(stored: StoredEvent) -> dict[str, Any]:
+    """Write an event; the body inline unless it is kept apart."""
+    event = stored.event
+    row: dict[str, Any] = {
+        "type": event.type,
+        "content_type": event.content_type,
+        "received_ms": event.received_ms,
+        "size": stored.size,
+        "fan_out": stored.fan_out,
+        "ttl": event.received_ms // 1000 + PAYLOAD_DAYS * DAY_S,
+    }
+    if stored.matched:
+        row["matched"] = list(stored.matched)
+    if stored.payload_key:
+        row["payload_key"] = stored.payload_key
+    else:
+        row["body"] = packed(event.body)
+    return row
+
+
+def event_of(record: Record) -> StoredEvent:
+    """Read an event; a body kept apart is empty here."""
+    tenant = record["pk"].partition("#")[0]
+    body = unpacked(record["body"]) if "body" in record else b""
+    event = Event(tenant, record["sk"], record["type"], record["content_type"], body, record["received_ms"])
+    return StoredEvent(
+        event,
+        record["size"],
+        record.get("payload_key", ""),
+        record["fan_out"],
+        tuple(record.get("matched", ())),
+    )
+
+
+def owed_row(owed: Owed) -> dict[str, Any]:
+    """Write an owed row; what its key says is not said again."""
+    return {
+        "event": owed.event_id,
+        "made": owed.made,
+        "counted": owed.counted,
+        "unknowns": owed.unknowns,
+        "first_ms": owed.first_ms,
+    }
+
+
+def owed_of(record: Record) -> Owed:
+    """Read an owed row."""
+    tenant, endpoint_id, number = record["pk"].split("#")
+    ready_ms, delivery, generation = record["sk"].split("#")
+    return Owed(
+        Lane(tenant, endpoint_id, number),
+        delivery,
+        record["event"],
+        int(ready_ms),
+        int(generation),
+        record["made"],
+        record["counted"],
+        record["unknowns"],
+        record["first_ms"],
+    )
+
+
+def created_row(created: Created) -> dict[str, Any]:
+    """Write a delivery's first history row."""
+    return {
+        "event": created.event_id,
+        "type": created.event_type,
+        "lane": created.lane,
+        "at_ms": created.at_ms,
+        "ttl": created.at_ms // 1000 + HISTORY_DAYS * DAY_S,
+    }
+
+
+def attempt_row(attempt: Attempt) -> dict[str, Any]:
+    """Write an attempt; numbers that are zero and texts that are empty are left out."""
+    row: dict[str, Any] = {
+        "event": attempt.event_id,
+        "outcome": attempt.outcome.value,
+        "at_ms": attempt.at_ms,
+        "status": attempt.status,
+        "fault": attempt.fault.value if attempt.fault else "",
+        "detail": attempt.detail,
+        "response": attempt.response,
+        "truncated": int(attempt.truncated),
+        "queue_ms": attempt.queue_ms,
+        "connect_ms": attempt.connect_ms,
+        "first_byte_ms": attempt.first_byte_ms,
+        "total_ms": attempt.total_ms,
+        "next_ms": attempt.next_ms,
+        "ttl": attempt.at_ms // 1000 + HISTORY_DAYS * DAY_S,
+    }
+    return {name: value for name, value in row.items() if value}
+
+
+def ended_row(ended: Ended) -> dict[str, Any]:
+    """Write the row of a delivery that was given up on; a dead letter says the same."""
+    return {
+        "event": ended.event_id,
+        "reason": ended.reason.value,
+        "at_ms": ended.at_ms,
+        "attempts": ended.attempts,
+        "ttl": ended.at_ms // 1000 + HISTORY_DAYS * DAY_S,
+    }
+
+
+def history_of(record: Record) -> HistoryRow:
+    """Read a history row of whichever kind its key says."""
+    delivery, generation, number = record["sk"].split("#")
+    if number == keys.END:
+        reason = DeathReason(record["reason"])
+        return Ended(delivery, int(generation), record["event"], reason, record["at_ms"], record["attempts"])
+    if int(number) == keys.CREATED_NUMBER:
+        return Created(
+            delivery, int(generation), record["event"], record["type"], record["lane"], record["at_ms"]
+        )
+    return attempt_of(record)
+
+
+def attempt_of(record: Record) -> Attempt:
+    """Read an attempt."""
+    delivery, generation, number = record["sk"].split("#")
+    fault = record.get("fault")
+    return Attempt(
+        delivery,
+        int(generation),
+        int(number),
+        record["event"],
+        Outcome(record["outcome"]),
+        record["at_ms"],
+        record.get("status"),
+        Fault(fault) if fault else None,
+        record.get("detail", ""),
+        record.get("response", b""),
+        bool(record.get("truncated", 0)),
+        record.get("queue_ms", 0),
+        record.get("connect_ms", 0),
+        record.get("first_byte_ms", 0),
+        record.get("total_ms", 0),
+        record.get("next_ms", 0),
+    )
+
+
+def endpoint_row(endpoint: Endpoint) -> dict[str, Any]:
+    """Write an endpoint's configuration; secrets as they were wrapped."""
+    return {
+        "url": endpoint.url,
+        "event_types": list(endpoint.event_types),
+        "created_ms": endpoint.created_ms,
+        "transport": endpoint.transport.value,
+        "description": endpoint.description,
+        "rate": endpoint.limits.rate_per_second,
+        "burst": endpoint.limits.burst,
+        "cap": endpoint.limits.max_concurrency,
+        "ordering": endpoint.ordering.value,
+        "retry_profile": endpoint.retry_profile.value,
+        "signature": endpoint.signature.value,
+        "headers": [list(pair) for pair in endpoint.headers],
+        "state": endpoint.state.value,
+        "state_reason": endpoint.state_reason,
+        "secrets": [[each.ciphertext, each.expires_at or 0] for each in endpoint.secrets],
+        "version": endpoint.version,
+    }
+
+
+def endpoint_of(record: Record) -> Endpoint:
+    """Read an endpoint's configuration."""
+    return Endpoint(
+        record["pk"],
+        record["sk"],
+        record["url"],
+        tuple(record["event_types"]),
+        record["created_ms"],
+        Transport(record["transport"]),
+        record["description"],
+        Limits(record["rate"], record["burst"], record["cap"]),
+        Ordering(record["ordering"]),
+        RetryProfile(record["retry_profile"]),
+        SignatureForm(record["signature"]),
+        tuple((name, value) for name, value in record["headers"]),
+        EndpointState(record["state"]),
+        record["state_reason"],
+        tuple(WrappedSecret(ciphertext, expires or None) for ciphertext, expires in record["secrets"]),
+        record["version"],
+    )
+
+
+def subscriber_value(endpoint: Endpoint) -> list[int]:
+    """Write what a packed subscription row holds of an endpoint."""
+    return [endpoint.limits.lanes, endpoint.created_ms]
+
+
+def subscribers_of(record: Record) -> list[Subscriber]:
+    """Read a packed subscription row."""
+    return [Subscriber(name, value[0], value[1]) for name, value in record.items() if ids.is_id(name, "ep")]
+
+
+def idempotency_row(claim: Idempotency) -> dict[str, Any]:
+    """Write an idempotency key's claim."""
+    return {"fingerprint": claim.fingerprint, "answer": claim.answer, "ttl": claim.expires_s}
+
+
+def idempotency_of(record: Record) -> Idempotency:
+    """Read an idempotency key's claim."""
+    key = record["pk"].partition("#")[2]
+    return Idempotency(key, record["fingerprint"], record["answer"], record["ttl"])
+
+
+def fanout_row(fanout: Fanout) -> dict[str, Any]:
+    """Write a later fan-out."""
+    return {"type": fanout.event_type, "cursor": fanout.cursor}
+
+
+def fanout_of(record: Record) -> Fanout:
+    """Read a later fan-out."""
+    return Fanout(record["pk"], record["sk"], record["type"], record["cursor"])

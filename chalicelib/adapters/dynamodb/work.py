@@ -1,0 +1,144 @@
+"""The work list, history and gates in DynamoDB, as the delivery plane uses them."""
+
+from collections.abc import Iterator, Sequence
+
+from chalicelib.adapters.dynamodb import keys, rows
+from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Span, Tables, Update, Write
+from chalicelib.application.ports import Changed, Reread, Watched
+from chalicelib.domain import gate as gates
+from chalicelib.domain.change import Change, Op, Test
+from chalicelib.domain.delivery import Again, Attempt, Dead, Lane, Owed
+from chalicelib.domain.gate import Gate
+
+
+class DynamoWork:
+    """Owed rows, and the history of what was tried."""
+
+    def __init__(self, tables: Tables) -> None:
+        """Read and write these tables."""
+        self._tables = tables
+
+    def peek(self, lane: Lane, limit: int) -> list[Owed]:
+        """Read a lane's first rows in the order of their ready times, strongly consistent."""
+        stretch = self._tables.query(keys.OWED, keys.lane(lane), Span(), limit)
+        return [rows.owed_of(record) for record in stretch.records]
+
+    def reread(self, owed: Sequence[Owed]) -> Reread:
+        """Read the owed rows, next attempts, events and endpoints of deliveries, strongly consistent."""
+        owed_at = {row.key: keys.owed(row) for row in owed}
+        attempt_at = {row.key: _attempt_key(row, row.next_number) for row in owed}
+        known = [row for row in owed if row.event_id]
+        event_at = {
+            (row.lane.tenant, row.event_id): keys.event(row.lane.tenant, row.event_id) for row in known
+        }
+        endpoint_at = {
+            (row.lane.tenant, row.lane.endpoint_id): keys.endpoint(row.lane.tenant, row.lane.endpoint_id)
+            for row in known
+        }
+        wanted = [*owed_at.values(), *attempt_at.values(), *event_at.values(), *endpoint_at.values()]
+        found = self._tables.get(wanted)
+        return Reread(
+            {name: rows.owed_of(found[at]) for name, at in owed_at.items() if at in found},
+            {name: rows.attempt_of(found[at]) for name, at in attempt_at.items() if at in found},
+            {name: rows.event_of(found[at]) for name, at in event_at.items() if at in found},
+            {name: rows.endpoint_of(found[at]) for name, at in endpoint_at.items() if at in found},
+        )
+
+    def insert(self, attempts: Sequence[tuple[Owed, Attempt]]) -> list[bool]:
+        """Add attempts to history; False for one that is there already."""
+        writes = [
+            Insert(_attempt_key(owed, attempt.number), rows.attempt_row(attempt))
+            for owed, attempt in attempts
+        ]
+        return [made.done for made in self._tables.each(writes)]
+
+    def close(
+        self, arrived: Sequence[Owed], changes: Sequence[tuple[tuple[str, str], Change]]
+    ) -> list[Changed]:
+        """Remove the owed rows of attempts that are in, and make gate changes, in one call per 25."""
+        removals = [Delete(keys.owed(owed)) for owed in arrived]
+        updates = [Update(keys.gate(*owner), change) for owner, change in changes]
+        made = self._tables.each([*removals, *updates])
+        return [_changed(each.done, each.record) for each in made[len(removals) :]]
+
+    def move(self, moves: Sequence[tuple[Owed, Again | Dead]]) -> list[bool]:
+        """Record a failure and move or end its owed row, each in one transaction; False: lost the race."""
+        return [not self._tables.together(list(_move_writes(owed, step))) for owed, step in moves]
+
+
+class DynamoGates:
+    """Gates, changed by conditional statements alone."""
+
+    def __init__(self, tables: Tables) -> None:
+        """Read and write this table."""
+        self._tables = tables
+
+    def read(self, endpoints: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Gate]:
+        """Read the gates of (tenant, endpoint) pairs strongly consistent."""
+        found = self._tables.get([keys.gate(*owner) for owner in endpoints])
+        return {keys.gate_owner(key.pk): gates.read(record) for key, record in found.items()}
+
+    def change(self, changes: Sequence[tuple[tuple[str, str], Change]]) -> list[Changed]:
+        """Make each change if its tests hold, in one call per 25; answers in the order asked."""
+        made = self._tables.each([Update(keys.gate(*owner), change) for owner, change in changes])
+        return [_changed(each.done, each.record) for each in made]
+
+
+class DynamoWatching:
+    """What reconcile walks: the gates listed in the sparse `armed` index."""
+
+    def __init__(self, tables: Tables) -> None:
+        """Read these tables."""
+        self._tables = tables
+
+    def armed(self) -> Iterator[Watched]:
+        """Walk every endpoint that may have work."""
+        for shard in range(keys.ARMED_SHARDS):
+            for listed in self._tables.indexed(keys.GATES, keys.ARMED_INDEX, str(shard)):
+                at = Key(keys.GATES, listed["pk"])
+                record = self._tables.get([at]).get(at)
+                if record is not None and "armed_until" in record:
+                    tenant, endpoint_id = keys.gate_owner(at.pk)
+                    yield Watched(
+                        tenant,
+                        endpoint_id,
+                        record["lanes"],
+                        record["armed_until"],
+                        record["seen"],
+                        gates.read(record),
+                    )
+
+    def disarm(self, watched: Watched, before_ms: int) -> bool:
+        """Stop walking an endpoint whose mark is older than a moment; False when it was set again."""
+        old = Test("armed_until", Op.LT, before_ms)
+        change = Change((old,), {}, {}, ("armed_shard", "armed_until"))
+        (made,) = self._tables.each([Update(keys.gate(watched.tenant, watched.endpoint_id), change)])
+        return made.done
+
+
+def _attempt_key(owed: Owed, number: int) -> Key:
+    return keys.attempt(owed.lane.tenant, owed.lane.endpoint_id, (owed.delivery_id, owed.generation, number))
+
+
+def _move_writes(owed: Owed, step: Again | Dead) -> Iterator[Write]:
+    same = (Test("made", Op.EQ, owed.made),)
+    moves_in_place = isinstance(step, Again) and keys.owed(step.owed) == keys.owed(owed)
+    if step.attempt is not None:
+        yield Insert(_attempt_key(owed, step.attempt.number), rows.attempt_row(step.attempt))
+    if isinstance(step, Again):
+        if moves_in_place:
+            yield Update(keys.owed(owed), Change(same, rows.owed_row(step.owed), {}))
+        else:
+            yield Delete(keys.owed(owed), same)
+            yield Insert(keys.owed(step.owed), rows.owed_row(step.owed))
+    else:
+        tenant, endpoint_id = owed.lane.tenant, owed.lane.endpoint_id
+        of = (owed.delivery_id, owed.generation)
+        row = rows.ended_row(step.ended)
+        yield Delete(keys.owed(owed), same)
+        yield Insert(keys.ended(tenant, endpoint_id, *of), row)
+        yield Insert(keys.dead_letter(tenant, endpoint_id, *of), row)
+
+
+def _changed(done: bool, record: object) -> Changed:  # noqa: FBT001 - a store's answer
+    return Changed(done, gates.read(record) if isinstance(record, dict) else None)

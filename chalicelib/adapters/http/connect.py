@@ -1,0 +1,101 @@
+"""Connecting under the address policy: resolve, check every answer, connect to what was checked."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from functools import cache
+from ipaddress import ip_address
+
+from chalicelib.domain.outcome import Fault
+from chalicelib.domain.target import Policy, Target, address_allowed
+
+RECEIVE_BUFFER = 65_536
+ADDRESSES_TRIED = 2
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+
+
+class TransportFault(Exception):  # noqa: N818 - a recorded outcome of the endpoint, not our error
+    """What stood in the way of an answer: the fault, and plain words for the endpoint's owner."""
+
+    def __init__(self, fault: Fault, detail: str) -> None:
+        """Keep the fault and the words."""
+        super().__init__(detail)
+        self.fault = fault
+        self.detail = detail
+
+
+@cache
+def tls_context() -> ssl.SSLContext:
+    """Make the one TLS context of the process: TLS 1.2 and up, names and certificates verified."""
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """Ask the system's resolver for a host's addresses, in its order."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+async def open_checked(
+    target: Target, policy: Policy, ask: Resolve
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a connection to a target; raises TransportFault. Nothing is sent to a refused address.
+
+    A name with any refused answer is refused whole.
+    """
+    addresses = await _addresses(target, ask)
+    if not all(address_allowed(address, policy) for address in addresses):
+        raise TransportFault(Fault.REFUSED, "the host leads to an address that is not public")
+    fault = TransportFault(Fault.DNS_FAILED, "the host name has no address")
+    for address in addresses[:ADDRESSES_TRIED]:
+        try:
+            return await _open(address, target)
+        except TransportFault as error:
+            fault = error
+    raise fault
+
+
+async def _addresses(target: Target, ask: Resolve) -> list[str]:
+    try:
+        return [str(ip_address(target.host))]
+    except ValueError:
+        pass
+    try:
+        return await ask(target.host, target.port)
+    except (OSError, UnicodeError) as error:
+        raise TransportFault(Fault.DNS_FAILED, "the host name could not be resolved") from error
+
+
+async def _open(address: str, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)  # noqa: FBT003 - the standard library's own form
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().sock_connect(sock, (address, target.port))
+        if target.scheme == "http":
+            return await asyncio.open_connection(sock=sock, limit=RECEIVE_BUFFER)
+        return await asyncio.open_connection(
+            sock=sock, limit=RECEIVE_BUFFER, ssl=tls_context(), server_hostname=target.host
+        )
+    except ssl.SSLError as error:
+        sock.close()
+        raise TransportFault(Fault.TLS_FAILED, _tls_words(error)) from error
+    except OSError as error:
+        sock.close()
+        raise TransportFault(Fault.CONNECT_FAILED, "the connection was refused or broken off") from error
+    except BaseException:
+        sock.close()
+        raise
+
+
+def _tls_words(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate is not valid: {error.verify_message}"
+    return f"the TLS handshake failed: {error.reason or 'no common protocol'}"

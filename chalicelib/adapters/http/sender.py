@@ -1,0 +1,180 @@
+"""The sender: requests side by side, each under one total deadline, judged by what came back."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, replace
+from queue import Empty, SimpleQueue
+from typing import Self
+from urllib.parse import urljoin
+
+import h11
+import httpx
+
+from chalicelib.adapters.http.connect import TransportFault
+from chalicelib.adapters.http.loop import BackgroundLoop
+from chalicelib.adapters.http.transport import GuardedTransport
+from chalicelib.application.ports import Finished
+from chalicelib.domain.outcome import Fault, Reply
+from chalicelib.domain.request import Request
+
+REDIRECTS_MAX = 3
+_FOLLOWED = frozenset({307, 308})
+_HEADERS_KEPT = frozenset({"retry-after", "content-type", "location", "server", "date"})
+_HEADER_MAX = 256
+
+
+@dataclass(frozen=True, slots=True)
+class SendLimits:
+    """How long and how much: timeouts in seconds, the response cap in bytes, sends at once per outbox."""
+
+    total_timeout_s: float = 10.0
+    response_max: int = 2_048
+    max_in_flight: int = 64
+
+
+class GuardedSender:
+    """Sends requests under the address policy; redirects 307 and 308 are checked hop by hop."""
+
+    def __init__(self, transport: GuardedTransport, limits: SendLimits, loop: BackgroundLoop) -> None:
+        """Send through a transport on a background loop."""
+        self._transport = transport
+        self._limits = limits
+        self._loop = loop
+
+    def outbox(self) -> "LoopOutbox":
+        """Open a place for the sends of one visit."""
+        return LoopOutbox(self._loop.get(), self.send, self._limits.max_in_flight)
+
+    async def send(self, request: Request) -> Reply:
+        """Send one request and give what came back; never raises for what an endpoint does."""
+        began = time.monotonic()
+        deadline = asyncio.get_running_loop().time() + self._limits.total_timeout_s
+        try:
+            reply = await self._follow(request, deadline)
+        except TimeoutError:
+            reply = Reply(fault=Fault.TIMEOUT, detail="no answer within the total timeout")
+        except TransportFault as error:
+            reply = Reply(fault=error.fault, detail=error.detail)
+        except (httpx.InvalidURL, h11.LocalProtocolError):
+            reply = Reply(fault=Fault.BAD_URL, detail="the request cannot be written as HTTP")
+        return replace(reply, total_ms=_since(began))
+
+    async def _follow(self, request: Request, deadline: float) -> Reply:
+        reply = await self._once(request, deadline)
+        for _ in range(REDIRECTS_MAX):
+            location = reply.header("location")
+            if reply.status not in _FOLLOWED or not location:
+                break
+            following = urljoin(request.url, location)
+            if request.url.startswith("https:") and not following.startswith("https:"):
+                break
+            request = replace(request, url=following)
+            reply = await self._once(request, deadline)
+        return reply
+
+    async def _once(self, request: Request, deadline: float) -> Reply:
+        began = time.monotonic()
+        outgoing = httpx.Request("POST", request.url, headers=list(request.headers), content=request.body)
+        async with asyncio.timeout_at(deadline):
+            response = await self._transport.handle_async_request(outgoing)
+        first_byte_ms = _since(began)
+        body, truncated = await self._start_of_body(response, deadline)
+        headers = tuple(
+            (name, value[:_HEADER_MAX]) for name, value in response.headers.items() if name in _HEADERS_KEPT
+        )
+        return Reply(
+            status=response.status_code,
+            headers=headers,
+            body=body,
+            truncated=truncated,
+            connect_ms=response.extensions["connect_ms"],
+            first_byte_ms=first_byte_ms,
+        )
+
+    async def _start_of_body(self, response: httpx.Response, deadline: float) -> tuple[bytes, bool]:
+        """Read up to the cap; the status has decided, so a body that breaks off or drips is only cut."""
+        start = bytearray()
+        cut = True
+        try:
+            async with asyncio.timeout_at(deadline):
+                async for piece in response.stream:  # type: ignore[union-attr]  # ours is asynchronous
+                    start += piece
+                    if len(start) > self._limits.response_max:
+                        break
+                else:
+                    cut = False
+        except (TransportFault, TimeoutError):
+            cut = True
+        finally:
+            await response.aclose()
+        return bytes(start[: self._limits.response_max]), cut
+
+
+class LoopOutbox:
+    """Sends running on the background loop, their results handed back through a queue."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        send: Callable[[Request], Coroutine[None, None, Reply]],
+        max_in_flight: int,
+    ) -> None:
+        """Run sends on a loop, at most so many at once."""
+        self._loop = loop
+        self._send = send
+        self._results: SimpleQueue[Finished | BaseException] = SimpleQueue()
+        self._running: set[Future[None]] = set()
+        self._slots = asyncio.Semaphore(max_in_flight)
+
+    def start(self, key: str, request: Request) -> None:
+        """Begin a send."""
+        running = asyncio.run_coroutine_threadsafe(self._run(key, request), self._loop)
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+
+    def finished(self, timeout_s: float) -> list[Finished]:
+        """Wait at most so long for one send to end and give all that have ended."""
+        ended: list[Finished] = []
+        try:
+            ended.append(_ended(self._results.get(timeout=timeout_s)))
+            while True:
+                ended.append(_ended(self._results.get_nowait()))
+        except Empty:
+            return ended
+
+    def __enter__(self) -> Self:
+        """Open the outbox."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Cancel what runs and wait until it has stopped."""
+        running = list(self._running)
+        for each in running:
+            each.cancel()
+        wait(running)
+
+    async def _run(self, key: str, request: Request) -> None:
+        try:
+            async with self._slots:
+                began_ms = _now_ms()
+                reply = await self._send(request)
+        except Exception as error:  # noqa: BLE001 - handed to the thread that waits for this send
+            self._results.put(error)
+        else:
+            self._results.put(Finished(key, reply, began_ms, _now_ms()))
+
+
+def _ended(result: Finished | BaseException) -> Finished:
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def _since(began: float) -> int:
+    return int((time.monotonic() - began) * 1000)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

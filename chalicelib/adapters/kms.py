@@ -1,0 +1,53 @@
+"""Secrets wrapped by KMS, bound to their tenant; unwrapped ones are remembered for minutes only."""
+
+import time
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from chalicelib.application.ports import Unavailable
+from chalicelib.domain.endpoint import WrappedSecret
+
+if TYPE_CHECKING:
+    from mypy_boto3_kms import KMSClient
+
+CACHE_SECONDS = 300
+CACHE_MAX = 10_000
+
+
+class KmsSealer:
+    """Wraps and unwraps secrets under one key."""
+
+    def __init__(self, client: "KMSClient", key_id: str) -> None:
+        """Use a client and a key's alias."""
+        self._client = client
+        self._key_id = key_id
+        self._open: dict[bytes, tuple[float, str]] = {}
+
+    def seal(self, tenant: str, secret: str) -> bytes:
+        """Encrypt a secret for storing."""
+        try:
+            answer = self._client.encrypt(
+                KeyId=self._key_id, Plaintext=secret.encode(), EncryptionContext={"tenant": tenant}
+            )
+        except (ClientError, BotoCoreError) as error:
+            raise Unavailable("the key service failed") from error
+        return answer["CiphertextBlob"]
+
+    def unseal(self, tenant: str, secret: WrappedSecret) -> str:
+        """Decrypt a stored secret, through a short-lived cache."""
+        now = time.monotonic()
+        until, text = self._open.get(secret.ciphertext, (0.0, ""))
+        if until > now:
+            return text
+        try:
+            answer = self._client.decrypt(
+                CiphertextBlob=secret.ciphertext, EncryptionContext={"tenant": tenant}
+            )
+        except (ClientError, BotoCoreError) as error:
+            raise Unavailable("the key service failed") from error
+        text = answer["Plaintext"].decode()
+        if len(self._open) >= CACHE_MAX:
+            self._open.clear()
+        self._open[secret.ciphertext] = (now + CACHE_SECONDS, text)
+        return text

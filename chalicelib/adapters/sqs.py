@@ -1,0 +1,126 @@
+"""Bells and fan-out calls over SQS. Losing one is no error: reconcile rings again."""
+
+import json
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from chalicelib.application.ports import Bell, Unavailable
+from chalicelib.domain import ids
+from chalicelib.domain.delivery import Lane
+from chalicelib.wire import bell as bells
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+BATCH_MAX = 10
+DELAY_MAX_S = 900
+HIDE_MAX_S = 43_200
+
+
+class Queues:
+    """The URLs of Relay's queues, asked for once each."""
+
+    def __init__(self, client: "SQSClient", prefix: str) -> None:
+        """Look queues up by name under a prefix."""
+        self._client = client
+        self._prefix = prefix
+        self._urls: dict[str, str] = {}
+
+    def url(self, name: str) -> str:
+        """Give a queue's URL by its name without the prefix."""
+        if name not in self._urls:
+            answer = self._client.get_queue_url(QueueName=self._prefix + name)
+            self._urls[name] = answer["QueueUrl"]
+        return self._urls[name]
+
+
+class SqsBells:
+    """Rings lanes on the FIFO shard of their endpoint."""
+
+    def __init__(self, client: "SQSClient", queues: Queues, shards: int) -> None:
+        """Use a client and that many shards."""
+        self._client = client
+        self._queues = queues
+        self._shards = shards
+
+    def ring(self, rung: Sequence[Bell]) -> int:
+        """Ring each lane on its endpoint's queue; the number of bells lost."""
+        by_queue: dict[str, list[Bell]] = {}
+        for each in rung:
+            by_queue.setdefault(self._queue_of(each.lane), []).append(each)
+        return sum(self._send(queue, batch) for queue, some in by_queue.items() for batch in _tens(some))
+
+    def ring_later(self, lane: Lane, delay_s: int) -> int:
+        """Ring a lane after a delay of 0 to 900 seconds; the number of bells lost."""
+        body = json.dumps({"lane": lane.name})
+        return self._send_plain("delayed", body, min(DELAY_MAX_S, max(0, delay_s)))
+
+    def call_fan_out(self, tenant: str, event_id: str) -> int:
+        """Tell the fan-out function that an event waits for it; the number of calls lost."""
+        return self._send_plain("fan-out", json.dumps({"tenant": tenant, "event_id": event_id}), 0)
+
+    def _queue_of(self, lane: Lane) -> str:
+        return f"shard-{int(ids.endpoint_tag(lane.endpoint_id), 16) % self._shards}.fifo"
+
+    def _send(self, queue: str, batch: Sequence[Bell]) -> int:
+        entries: Any = [
+            {
+                "Id": str(place),
+                "MessageBody": bells.dump(each),
+                "MessageGroupId": each.lane.name,
+                "MessageDeduplicationId": secrets.token_hex(16),
+            }
+            for place, each in enumerate(batch)
+        ]
+        try:
+            answer = self._client.send_message_batch(QueueUrl=self._queues.url(queue), Entries=entries)
+        except (ClientError, BotoCoreError):
+            return len(batch)
+        return len(answer.get("Failed", []))
+
+    def _send_plain(self, queue: str, body: str, delay_s: int) -> int:
+        try:
+            self._client.send_message(
+                QueueUrl=self._queues.url(queue), MessageBody=body, DelaySeconds=delay_s
+            )
+        except (ClientError, BotoCoreError):
+            return 1
+        return 0
+
+
+class SqsReceipts:
+    """The received bells of one queue, by their receipt handles."""
+
+    def __init__(self, client: "SQSClient", queue_url: str) -> None:
+        """Use a client for one queue."""
+        self._client = client
+        self._queue_url = queue_url
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        """Delete bells; one that is gone already is no error."""
+        for batch in _tens(receipts):
+            entries: Any = [{"Id": str(place), "ReceiptHandle": each} for place, each in enumerate(batch)]
+            try:
+                self._client.delete_message_batch(QueueUrl=self._queue_url, Entries=entries)
+            except (ClientError, BotoCoreError) as error:
+                raise Unavailable("the queue failed") from error
+
+    def hide(self, receipts: Sequence[str], seconds: int) -> None:
+        """Keep bells out of sight for that long from now."""
+        for batch in _tens(receipts):
+            entries: Any = [
+                {"Id": str(place), "ReceiptHandle": each, "VisibilityTimeout": min(seconds, HIDE_MAX_S)}
+                for place, each in enumerate(batch)
+            ]
+            try:
+                self._client.change_message_visibility_batch(QueueUrl=self._queue_url, Entries=entries)
+            except (ClientError, BotoCoreError) as error:
+                raise Unavailable("the queue failed") from error
+
+
+def _tens(some: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(some), BATCH_MAX):
+        yield some[start : start + BATCH_MAX]

@@ -1,0 +1,114 @@
+"""Admission: the lanes of a batch ask at their gates together, and those refused hold.
+
+One conditional statement per lane, all lanes of a batch in one call; a refusal brings the gate
+as it is, and the second question rests on that.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from chalicelib.application.ports import Gates
+from chalicelib.application.visit import Visit
+from chalicelib.domain import gate as gates
+from chalicelib.domain.gate import Ask, Gate, Grant, Hold, HoldReason, Lease, Rules, Turn
+
+TRIES = 4
+_KNOWN_MAX = 10_000
+
+
+class KnownGates:
+    """Gates as this process last saw them: a place to start asking from, never the truth."""
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self._gates: dict[tuple[str, str], Gate] = {}
+
+    def get(self, key: tuple[str, str]) -> Gate | None:
+        """Give the last gate seen."""
+        return self._gates.get(key)
+
+    def put(self, key: tuple[str, str], gate: Gate | None) -> None:
+        """Remember a gate, or that there is none; forgets all when there are too many."""
+        if gate is None:
+            self._gates.pop(key, None)
+            return
+        if len(self._gates) >= _KNOWN_MAX:
+            self._gates.clear()
+        self._gates[key] = gate
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A lane that may send, and the dead holder's lease it took over, if there was one."""
+
+    visit: Visit
+    takes_over: Lease | None
+
+
+@dataclass(slots=True)
+class Decisions:
+    """What became of the lanes that asked; `opened` are endpoints whose breaker was opened just now."""
+
+    admitted: list[Admitted] = field(default_factory=list)
+    held: list[tuple[Visit, Hold]] = field(default_factory=list)
+    gone: list[Visit] = field(default_factory=list)
+    opened: list[Visit] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Asks at the gates."""
+
+    gates: Gates
+    known: KnownGates
+    rules: Rules
+
+    def decide(self, visits: Sequence[Visit], now_us: int) -> Decisions:
+        """Let each visit ask for its wanted rows, and say which may send, which hold, which are gone."""
+        decisions = Decisions()
+        self._learn(visits)
+        asking = list(visits)
+        for _ in range(TRIES):
+            asking = self._ask(asking, now_us, decisions)
+            if not asking:
+                return decisions
+        wait = Hold(now_us + gates.LANE_BUSY_WAIT, HoldReason.ENDPOINT_CAP)
+        decisions.held += [(visit, wait) for visit in asking]
+        return decisions
+
+    def _learn(self, visits: Sequence[Visit]) -> None:
+        unknown = {visit.gate_key for visit in visits if self.known.get(visit.gate_key) is None}
+        if unknown:
+            for key, gate in self.gates.read(sorted(unknown)).items():
+                self.known.put(key, gate)
+
+    def _ask(self, visits: Sequence[Visit], now_us: int, decisions: Decisions) -> list[Visit]:
+        asked: list[tuple[Visit, Grant | Turn]] = []
+        for visit in visits:
+            gate = self.known.get(visit.gate_key)
+            if gate is None:
+                decisions.gone.append(visit)
+                continue
+            wish = Ask(visit.lane.number, visit.holder, tuple(row.key for row in visit.wanted))
+            match gates.ask(gate, wish, now_us, self.rules):
+                case Hold() as hold:
+                    decisions.held.append((visit, hold))
+                case answer:
+                    asked.append((visit, answer))
+        return self._change(asked, decisions)
+
+    def _change(self, asked: Sequence[tuple[Visit, Grant | Turn]], decisions: Decisions) -> list[Visit]:
+        changes = [(visit.gate_key, each.change) for visit, each in asked]
+        again = []
+        for (visit, answer), result in zip(asked, self.gates.change(changes), strict=True):
+            self.known.put(visit.gate_key, result.gate)
+            match answer:
+                case Grant() if result.made:
+                    visit.claim = answer.claim
+                    decisions.admitted.append(Admitted(visit, answer.takes_over))
+                case Turn() if result.made:
+                    decisions.opened.append(visit)
+                    again.append(visit)
+                case _:
+                    again.append(visit)
+        return again

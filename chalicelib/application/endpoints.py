@@ -1,0 +1,84 @@
+"""Endpoints: creating, changing and deleting them, and the reads behind `GET /v1/endpoints`."""
+
+from dataclasses import dataclass, replace
+
+from chalicelib.application.ports import Clock, Dice, Endpoints, Page, Sealer
+from chalicelib.domain import ids, signing, target
+from chalicelib.domain.endpoint import Endpoint, EndpointState, WrappedSecret
+from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.domain.target import Policy
+
+SECRET_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A new endpoint and its secret, which is shown this once."""
+
+    endpoint: Endpoint
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class ManageEndpoints:
+    """What an owner does with endpoints."""
+
+    store: Endpoints
+    sealer: Sealer
+    clock: Clock
+    dice: Dice
+    policy: Policy
+
+    def register(self, draft: Endpoint) -> Registered:
+        """Create an endpoint from a draft without id and secret; raises RelayError for a bad URL."""
+        now_ms = self.clock.now_ms()
+        secret = signing.new_secret(self.dice.key(SECRET_BYTES))
+        endpoint = replace(
+            draft,
+            id=ids.new_id("ep", now_ms, self.dice.bits(ids.ENTROPY_BITS)),
+            url=target.parse_target(draft.url, self.policy).url,
+            created_ms=now_ms,
+            secrets=(WrappedSecret(self.sealer.seal(draft.tenant, secret)),),
+        )
+        self.store.create(endpoint)
+        return Registered(endpoint, secret)
+
+    def get(self, tenant: str, endpoint_id: str) -> Endpoint:
+        """Read an endpoint that is not deleted, or raise RelayError."""
+        endpoint = self.store.get(tenant, endpoint_id) if ids.is_id(endpoint_id, "ep") else None
+        if endpoint is None or endpoint.state is EndpointState.DELETED:
+            raise not_found("endpoint", endpoint_id)
+        return endpoint
+
+    def page(self, tenant: str, after: str, limit: int) -> Page[Endpoint]:
+        """List a tenant's endpoints, newest first."""
+        return self.store.page(tenant, after, limit)
+
+    def change(self, old: Endpoint, new: Endpoint) -> Endpoint:
+        """Write a changed endpoint over the one that was read; raises RelayError if it has moved on."""
+        checked = replace(new, url=target.parse_target(new.url, self.policy).url, version=old.version + 1)
+        if not self.store.replace(old, checked):
+            raise stale()
+        return checked
+
+    def delete(self, old: Endpoint) -> None:
+        """Delete an endpoint: from now on nothing is fanned out to it and nothing owed is sent."""
+        gone = replace(old, state=EndpointState.DELETED, version=old.version + 1)
+        if not self.store.replace(old, gone):
+            raise stale()
+
+
+def not_found(kind: str, name: str) -> RelayError:
+    """Make the answer to an id that names nothing of this tenant's."""
+    shown = name if name.isascii() and name.isprintable() else "that id"
+    return RelayError(ErrorCode.NOT_FOUND, f"There is no {kind} {shown[:100]}.", field="id")
+
+
+def stale() -> RelayError:
+    """Make the answer to a change of something that has changed since it was read."""
+    return RelayError(
+        ErrorCode.VERSION_STALE,
+        "The endpoint has changed since you read it.",
+        field="If-Match",
+        expected="the ETag of the latest GET",
+    )

@@ -1,0 +1,204 @@
+"""Ingest: an event is checked, made durable with what it owes, and only then are lanes rung.
+
+Nothing here contacts an endpoint or waits for one.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chalicelib.application import fan_out
+from chalicelib.application.ports import (
+    Bells,
+    Capture,
+    Capturing,
+    Clock,
+    Dice,
+    Idempotency,
+    Owing,
+    Payloads,
+    StoredEvent,
+    Subscriber,
+    Unavailable,
+)
+from chalicelib.domain import event as events
+from chalicelib.domain import ids
+from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.domain.event import Event
+
+IDEMPOTENCY_SECONDS = 24 * 3600
+_KEY_MAX = 255
+_PRINTABLE_LOW, _PRINTABLE_HIGH = " ", "~"
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What a producer posted; `named_type` is that of the header or the batch item, if there is one."""
+
+    tenant: str
+    body: bytes
+    content_type: str
+    named_type: str | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The exact JSON of a 202, and whether it repeats an earlier one."""
+
+    answer: str
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IngestLimits:
+    """The settings ingest needs; sizes in bytes."""
+
+    payload_max: int
+    inline_max: int
+    inline_fan_out_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    event: Event
+    key: str | None
+
+    @property
+    def fingerprint(self) -> str:
+        head = f"{self.event.type}\n".encode()
+        return hashlib.sha256(head + self.event.body).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """Accepts events."""
+
+    store: Capturing
+    payloads: Payloads
+    bells: Bells
+    clock: Clock
+    dice: Dice
+    limits: IngestLimits
+
+    def one(self, post: Post) -> Accepted:
+        """Accept one event; raises RelayError for the producer's mistakes and Unavailable for ours."""
+        (result,) = self.many([post])
+        if isinstance(result, RelayError):
+            raise result
+        return result
+
+    def many(self, posts: Sequence[Post]) -> list[Accepted | RelayError]:
+        """Accept events of one tenant, each all or nothing, and answer each in its place."""
+        results: dict[int, Accepted | RelayError] = {}
+        drafts: dict[int, _Draft] = {}
+        for place, post in enumerate(posts):
+            try:
+                drafts[place] = self._draft(post)
+            except RelayError as error:
+                results[place] = error
+        results.update(zip(drafts, self._accept(list(drafts.values())), strict=True))
+        return [results[place] for place in range(len(posts))]
+
+    def _draft(self, post: Post) -> _Draft:
+        content_type = events.valid_content_type(post.content_type)
+        event_type = events.admit_body(
+            post.body, content_type, post.named_type, max_bytes=self.limits.payload_max
+        )
+        key = None if post.idempotency_key is None else valid_key(post.idempotency_key)
+        now_ms = self.clock.now_ms()
+        event_id = ids.new_id("evt", now_ms, self.dice.bits(ids.ENTROPY_BITS))
+        return _Draft(Event(post.tenant, event_id, event_type, content_type, post.body, now_ms), key)
+
+    def _accept(self, drafts: Sequence[_Draft]) -> list[Accepted | RelayError]:
+        if not drafts:
+            return []
+        captures = [
+            self._capture(draft, found) for draft, found in zip(drafts, self._match(drafts), strict=True)
+        ]
+        owing = [each for capture in captures for each in capture.owing]
+        now_ms = self.clock.now_ms()
+        self.store.arm({(each.owed.lane.tenant, each.owed.lane.endpoint_id) for each in owing}, now_ms)
+        claims = self.store.commit(captures, now_ms // 1000)
+        self._ring([capture for capture, claim in zip(captures, claims, strict=True) if claim is None])
+        return [_answer(*each) for each in zip(drafts, captures, claims, strict=True)]
+
+    def _match(self, drafts: Sequence[_Draft]) -> list[tuple[Subscriber, ...] | None]:
+        tenant = drafts[0].event.tenant
+        try:
+            found = self.store.subscribers(tenant, {draft.event.type for draft in drafts})
+        except Unavailable:
+            return [None] * len(drafts)
+        return [found[draft.event.type] for draft in drafts]
+
+    def _capture(self, draft: _Draft, found: tuple[Subscriber, ...] | None) -> Capture:
+        event = draft.event
+        owing: tuple[Owing, ...] = ()
+        how = "later"
+        if found is not None and len(found) <= self.limits.inline_fan_out_max:
+            owing = fan_out.plan(event.tenant, event.id, event.type, found)
+            how = "inline" if owing else "none"
+        matched = tuple(each.owed.lane.endpoint_id for each in owing)
+        stored = StoredEvent(event, len(event.body), self._keep(event), how, matched)
+        return Capture(stored, owing, self._claim(draft, stored, owing))
+
+    def _keep(self, event: Event) -> str:
+        if (
+            len(event.body) <= self.limits.inline_max
+            or len(events.packed(event.body)) <= self.limits.inline_max
+        ):
+            return ""
+        key = f"{event.tenant}/{event.id}"
+        self.payloads.put(key, event.body)
+        return key
+
+    def _claim(self, draft: _Draft, stored: StoredEvent, owing: tuple[Owing, ...]) -> Idempotency | None:
+        if draft.key is None:
+            return None
+        expires_s = draft.event.received_ms // 1000 + IDEMPOTENCY_SECONDS
+        return Idempotency(draft.key, draft.fingerprint, answer_of(stored, owing), expires_s)
+
+    def _ring(self, captures: Sequence[Capture]) -> None:
+        owing = [each for capture in captures for each in capture.owing]
+        if owing:
+            self.bells.ring(fan_out.bells_for(owing, self.clock.now_ms()))
+        for capture in captures:
+            if capture.stored.fan_out == "later":
+                self.bells.call_fan_out(capture.stored.event.tenant, capture.stored.event.id)
+
+
+def valid_key(key: str) -> str:
+    """Give an idempotency key back: 1 to 255 printable ASCII characters, or refuse it."""
+    if 1 <= len(key) <= _KEY_MAX and all(_PRINTABLE_LOW <= each <= _PRINTABLE_HIGH for each in key):
+        return key
+    raise RelayError(
+        ErrorCode.IDEMPOTENCY_KEY_INVALID,
+        "The idempotency key is not valid.",
+        field="Idempotency-Key",
+        expected="1 to 255 printable ASCII characters",
+    )
+
+
+def answer_of(stored: StoredEvent, owing: Sequence[Owing]) -> str:
+    """Write the body of the 202: the event's id, its deliveries' ids, and how it was fanned out."""
+    return json.dumps(
+        {
+            "event_id": stored.event.id,
+            "delivery_ids": [each.owed.delivery_id for each in owing],
+            "fan_out": stored.fan_out,
+        }
+    )
+
+
+def _answer(draft: _Draft, capture: Capture, earlier: Idempotency | None) -> Accepted | RelayError:
+    if earlier is None:
+        return Accepted(answer_of(capture.stored, capture.owing))
+    if earlier.fingerprint == draft.fingerprint:
+        return Accepted(earlier.answer, replayed=True)
+    return RelayError(
+        ErrorCode.IDEMPOTENCY_CONFLICT,
+        "This idempotency key was used in the last 24 hours with another event type or body.",
+        field="Idempotency-Key",
+        expected="the same event again, or a new key",
+    )

@@ -1,0 +1,128 @@
+"""Questions: what happened to an event or a delivery, told from history."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from chalicelib.application.endpoints import not_found
+from chalicelib.application.ports import Clock, Endpoints, Generations, Page, Payloads, Reading, StoredEvent
+from chalicelib.domain import ids
+from chalicelib.domain.delivery import Attempt, Created, Ended, Status, status_of
+
+CANDIDATES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One generation of a delivery as its owner sees it; `next_ms` is when it is tried again (Unix ms)."""
+
+    delivery_id: str
+    endpoint_id: str
+    event_id: str
+    event_type: str
+    generation: int
+    status: Status
+    created_ms: int
+    attempts: tuple[Attempt, ...]
+    ended: Ended | None
+    next_ms: int
+    generations: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Answers what owners ask."""
+
+    reading: Reading
+    endpoints: Endpoints
+    payloads: Payloads
+    clock: Clock
+
+    def event(self, tenant: str, event_id: str) -> StoredEvent:
+        """Read an event, or raise RelayError."""
+        found = None
+        if ids.is_id(event_id, "evt"):
+            found = self.reading.event(tenant, event_id, self.clock.now_ms())
+        if found is None:
+            raise not_found("event", event_id)
+        return found
+
+    def payload(self, tenant: str, event_id: str) -> tuple[StoredEvent, bytes]:
+        """Read an event's exact bytes, or raise RelayError."""
+        stored = self.event(tenant, event_id)
+        if not stored.payload_key:
+            return stored, stored.event.body
+        body = self.payloads.get(stored.payload_key)
+        if body is None:
+            raise not_found("payload of event", event_id)
+        return stored, body
+
+    def events(self, tenant: str, after: str, limit: int) -> Page[StoredEvent]:
+        """List events, newest first."""
+        return self.reading.events(tenant, after, limit, self.clock.now_ms())
+
+    def delivery(self, tenant: str, delivery_id: str) -> Delivery:
+        """Read a delivery's newest generation, or raise RelayError."""
+        if ids.is_id(delivery_id):
+            for endpoint_id in self.endpoints.tagged(tenant, ids.tag_of(delivery_id)):
+                found = self.reading.delivery(tenant, endpoint_id, delivery_id, self.clock.now_us())
+                if found is not None:
+                    return newest(found)
+        raise not_found("delivery", delivery_id)
+
+    def deliveries(self, tenant: str, endpoint_id: str, after: str, limit: int) -> Page[Delivery]:
+        """List an endpoint's deliveries, newest event first; a deleted endpoint's too."""
+        known = ids.is_id(endpoint_id, "ep") and self.endpoints.get(tenant, endpoint_id) is not None
+        if not known:
+            raise not_found("endpoint", endpoint_id)
+        page = self.reading.deliveries(tenant, endpoint_id, after, limit, self.clock.now_us())
+        return Page(tuple(newest(each) for each in page.items), page.after)
+
+    def deliveries_of_event(self, tenant: str, event_id: str, after: str, limit: int) -> Page[Delivery]:
+        """List an event's deliveries by endpoint; `after` is the last endpoint id of the page before."""
+        stored = self.event(tenant, event_id)
+        found: list[Delivery] = []
+        for endpoint_id in self._candidates(tenant, stored, after):
+            delivery_id = ids.delivery_id(event_id, endpoint_id)
+            rows = self.reading.delivery(tenant, endpoint_id, delivery_id, self.clock.now_us())
+            if rows is None:
+                continue
+            if len(found) == limit:
+                return Page(tuple(found), found[-1].endpoint_id)
+            found.append(newest(rows))
+        return Page(tuple(found))
+
+    def _candidates(self, tenant: str, stored: StoredEvent, after: str) -> Iterator[str]:
+        if stored.fan_out != "later":
+            yield from (each for each in sorted(stored.matched, reverse=True) if not after or each < after)
+            return
+        while True:
+            page = self.endpoints.page(tenant, after, CANDIDATES)
+            yield from (each.id for each in page.items)
+            if not page.after:
+                return
+            after = page.after
+
+
+def newest(found: Generations) -> Delivery:
+    """Tell a delivery's newest generation from its rows."""
+    by_generation = {number: tuple(rows) for number, rows in groupby(found.rows, lambda row: row.generation)}
+    number = max(by_generation)
+    rows = by_generation[number]
+    attempts = tuple(row for row in rows if isinstance(row, Attempt))
+    status = status_of(rows, leased=found.leased)
+    first = rows[0]
+    owed = status in {Status.PENDING, Status.INFLIGHT}
+    return Delivery(
+        found.delivery_id,
+        found.endpoint_id,
+        first.event_id,
+        first.event_type if isinstance(first, Created) else "",
+        number,
+        status,
+        first.at_ms,
+        attempts,
+        next((row for row in rows if isinstance(row, Ended)), None),
+        (attempts[-1].next_ms if attempts else first.at_ms) if owed else 0,
+        tuple(sorted(by_generation)),
+    )

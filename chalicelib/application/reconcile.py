@@ -1,0 +1,92 @@
+"""Reconcile: rings what nobody looked at. A watchdog: nothing normal waits for it."""
+
+from dataclasses import dataclass
+
+from chalicelib.application.fan_out import FanOutLater
+from chalicelib.application.ports import Bells, Clock, Gates, Watched, Watching, Work
+from chalicelib.domain import gate as gates
+from chalicelib.domain.delivery import Lane, Owed
+
+LATE_MS = 60_000
+SOON_MS = 15 * 60_000
+DISARM_AFTER_MS = 10 * 60_000
+FAN_OUT_AFTER_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one run of reconcile did."""
+
+    watched: int = 0
+    rung: int = 0
+    delayed: int = 0
+    released: int = 0
+    disarmed: int = 0
+    fanned_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reconcile:
+    """Walks the endpoints that may have work; two at once are harmless."""
+
+    watching: Watching
+    work: Work
+    gates: Gates
+    bells: Bells
+    fan_out: FanOutLater
+    clock: Clock
+
+    def run(self) -> Swept:
+        """Look once at every armed endpoint and at every waiting fan-out."""
+        fanned_out = self.fan_out.run_waiting(self.clock.now_ms() - FAN_OUT_AFTER_MS)
+        totals = [self._endpoint(watched) for watched in self.watching.armed()]
+        return Swept(
+            len(totals),
+            sum(each.rung for each in totals),
+            sum(each.delayed for each in totals),
+            sum(each.released for each in totals),
+            sum(each.disarmed for each in totals),
+            fanned_out,
+        )
+
+    def _endpoint(self, watched: Watched) -> Swept:
+        now_ms = self.clock.now_ms()
+        rung = delayed = released = owing = 0
+        for number in range(watched.lanes):
+            lane = Lane(watched.tenant, watched.endpoint_id, str(number))
+            rows = self.work.peek(lane, 1)
+            if rows:
+                owing += 1
+                rung += self._late(watched, rows[0], now_ms)
+                delayed += self._soon(rows[0], now_ms)
+            else:
+                released += self._release(watched, lane)
+        disarmed = 0
+        if not owing and watched.armed_until_ms < now_ms - DISARM_AFTER_MS:
+            disarmed = int(self.watching.disarm(watched, now_ms - DISARM_AFTER_MS))
+        return Swept(1, rung, delayed, released, disarmed)
+
+    def _late(self, watched: Watched, first: Owed, now_ms: int) -> int:
+        if first.ready_ms > now_ms - LATE_MS or self._waits(watched, now_ms):
+            return 0
+        return 1 - self.bells.ring_later(first.lane, 0)
+
+    def _soon(self, first: Owed, now_ms: int) -> int:
+        wait_ms = first.ready_ms - now_ms
+        if not 0 < wait_ms <= SOON_MS:
+            return 0
+        return 1 - self.bells.ring_later(first.lane, -(-wait_ms // 1000))
+
+    def _waits(self, watched: Watched, now_ms: int) -> bool:
+        gate = watched.gate
+        held_until = max(gate.hold_until, gate.open_until if gate.state is gates.Breaker.OPEN else 0)
+        visited = watched.seen_us // 1000 > now_ms - LATE_MS
+        return not gate.enabled or visited or held_until > now_ms * 1000
+
+    def _release(self, watched: Watched, lane: Lane) -> int:
+        lease = watched.gate.leases.get(lane.number)
+        if lease is None or lease.until + gates.TAKE_OVER_GRACE > self.clock.now_us():
+            return 0
+        owner = (watched.tenant, watched.endpoint_id)
+        (answer,) = self.gates.change([(owner, gates.release(lease, lane.number))])
+        return int(answer.made)

@@ -1,0 +1,91 @@
+"""One lane's visit by a deliver function: what it was called for and how far it is.
+
+The only mutable thing of the delivery plane; it lives as long as one batch of bells.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from chalicelib.application.ports import Hint
+from chalicelib.domain.delivery import Lane, Owed, Status
+from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.gate import Claim
+from chalicelib.domain.outcome import Evidence
+
+FRESH_MS = 250
+
+
+class Stage(StrEnum):
+    """What a visit does next."""
+
+    WANTING = "wanting"
+    SENDING = "sending"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The bells of one lane in a batch: when the newest was rung, the rows they name, their receipts."""
+
+    lane: Lane
+    rung_ms: int
+    hints: tuple[Hint, ...]
+    receipts: tuple[str, ...]
+
+    def rows(self, now_ms: int) -> list[Owed]:
+        """Give the rows that fresh bells name, else none: then the store is asked."""
+        if now_ms - self.rung_ms > FRESH_MS:
+            return []
+        return [Owed(self.lane, each.delivery_id, each.event_id, each.ready_ms) for each in self.hints]
+
+
+@dataclass(slots=True)
+class Visit:
+    """A lane being worked on. `wake_ms` is when a wanting lane is looked at again."""
+
+    call: Call
+    holder: str
+    stage: Stage = Stage.WANTING
+    wake_ms: int = 0
+    round: int = 0
+    waited_ms: int = 0
+    wanted: list[Owed] = field(default_factory=list)
+    more: bool = False
+    next_ms: int = 0
+    claim: Claim | None = None
+    sending: dict[str, tuple[Owed, Endpoint]] = field(default_factory=dict)
+    evidence: list[Evidence] = field(default_factory=list)
+
+    @property
+    def lane(self) -> Lane:
+        """Name the lane."""
+        return self.call.lane
+
+    @property
+    def gate_key(self) -> tuple[str, str]:
+        """Name the gate: tenant and endpoint."""
+        return (self.call.lane.tenant, self.call.lane.endpoint_id)
+
+    def wait_until(self, moment_ms: int, now_ms: int) -> None:
+        """Come back to this lane at a moment, still in this visit."""
+        self.stage = Stage.WANTING
+        self.waited_ms += max(0, moment_ms - now_ms)
+        self.wake_ms = moment_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Attempted:
+    """One attempt as it is logged and counted; ids and numbers only."""
+
+    lane: str
+    delivery_id: str
+    event_id: str
+    generation: int
+    attempt: int
+    outcome: str
+    status: int | None
+    fault: str | None
+    became: Status
+    reason: str
+    queue_ms: int
+    total_ms: int

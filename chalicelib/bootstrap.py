@@ -1,0 +1,271 @@
+"""Puts the parts together: settings to adapters to use cases, each made once per process.
+
+Adapters are imported where they are made, so that a function loads only what it needs.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from chalicelib import settings as configuration
+from chalicelib.application.admission import Admission, KnownGates
+from chalicelib.application.authenticate import Authenticate, development_key
+from chalicelib.application.deliver import Deliver
+from chalicelib.application.endpoints import ManageEndpoints
+from chalicelib.application.fan_out import FanOutLater
+from chalicelib.application.ingest import Ingest, IngestLimits
+from chalicelib.application.questions import Questions
+from chalicelib.application.reconcile import Reconcile
+from chalicelib.application.settlement import Settlement
+from chalicelib.domain.gate import SECOND, Rules
+from chalicelib.domain.target import Policy
+from chalicelib.settings import Settings
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
+
+    from chalicelib.adapters.clock import SystemClock, SystemDice
+    from chalicelib.adapters.dynamodb.capturing import DynamoCapturing
+    from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints, DynamoKeys
+    from chalicelib.adapters.dynamodb.tables import DynamoTables
+    from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWork
+    from chalicelib.adapters.http.sender import GuardedSender
+    from chalicelib.adapters.kms import KmsSealer
+    from chalicelib.adapters.s3 import S3Payloads
+    from chalicelib.adapters.sqs import Queues, SqsBells, SqsReceipts
+
+
+@cache
+def settings() -> Settings:
+    """Read the settings; raises SettingsError."""
+    return configuration.load()
+
+
+@cache
+def log() -> "Logger":
+    """Give the logger."""
+    from chalicelib import telemetry
+
+    return telemetry.logger(settings().log_level)
+
+
+@cache
+def clock() -> "SystemClock":
+    """Give the machine's clock."""
+    from chalicelib.adapters.clock import SystemClock
+
+    return SystemClock()
+
+
+@cache
+def dice() -> "SystemDice":
+    """Give the machine's randomness."""
+    from chalicelib.adapters.clock import SystemDice
+
+    return SystemDice()
+
+
+@cache
+def client(service: str) -> Any:  # noqa: ANN401 - boto3's clients have no common type
+    """Make the one client of an AWS service; a strict one refuses what AWS would and emulators do not."""
+    from chalicelib.adapters import clients
+
+    made = clients.make(service, validate=settings().strict_aws)
+    if settings().strict_aws:
+        from chalicelib.adapters.aws_limits import refuse_what_aws_refuses
+
+        refuse_what_aws_refuses(made)
+    return made
+
+
+@cache
+def rules() -> Rules:
+    """Give the numbers of every gate."""
+    of = settings()
+    return Rules(
+        of.breaker,
+        of.breaker_threshold,
+        of.breaker_cooldown_secs * SECOND,
+        of.breaker_max_cooldown_secs * SECOND,
+        of.ramp_secs * SECOND,
+        of.lease_secs * SECOND,
+        of.total_timeout_secs * SECOND,
+    )
+
+
+@cache
+def policy() -> Policy:
+    """Say where requests may go."""
+    of = settings()
+    return Policy(of.require_https, of.allow_private_endpoints, of.allowed_ports)
+
+
+@cache
+def tables() -> "DynamoTables":
+    """Give the tables."""
+    from chalicelib.adapters.dynamodb.tables import DynamoTables
+
+    return DynamoTables(client("dynamodb"), settings().resource_prefix)
+
+
+@cache
+def capturing() -> "DynamoCapturing":
+    """Give the store of ingest."""
+    from chalicelib.adapters.dynamodb.capturing import DynamoCapturing
+
+    return DynamoCapturing(tables())
+
+
+@cache
+def endpoints() -> "DynamoEndpoints":
+    """Give the store of endpoints."""
+    from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
+
+    return DynamoEndpoints(tables(), rules())
+
+
+@cache
+def api_keys() -> "DynamoKeys":
+    """Give the store of API keys."""
+    from chalicelib.adapters.dynamodb.endpoints import DynamoKeys
+
+    return DynamoKeys(tables())
+
+
+@cache
+def work() -> "DynamoWork":
+    """Give the work list and history."""
+    from chalicelib.adapters.dynamodb.work import DynamoWork
+
+    return DynamoWork(tables())
+
+
+@cache
+def gates() -> "DynamoGates":
+    """Give the gates."""
+    from chalicelib.adapters.dynamodb.work import DynamoGates
+
+    return DynamoGates(tables())
+
+
+@cache
+def payloads() -> "S3Payloads":
+    """Give the store of bodies over the inline limit."""
+    from chalicelib.adapters.s3 import S3Payloads
+
+    return S3Payloads(client("s3"), settings().payload_bucket)
+
+
+@cache
+def sealer() -> "KmsSealer":
+    """Give the key service."""
+    from chalicelib.adapters.kms import KmsSealer
+
+    return KmsSealer(client("kms"), f"alias/{settings().resource_prefix}secrets")
+
+
+@cache
+def queues() -> "Queues":
+    """Give the queues' URLs."""
+    from chalicelib.adapters.sqs import Queues
+
+    return Queues(client("sqs"), settings().resource_prefix)
+
+
+@cache
+def bells() -> "SqsBells":
+    """Give what rings lanes."""
+    from chalicelib.adapters.sqs import SqsBells
+
+    return SqsBells(client("sqs"), queues(), settings().shard_count)
+
+
+@cache
+def receipts(queue_arn: str) -> "SqsReceipts":
+    """Give the received bells of a queue, by its ARN."""
+    from chalicelib.adapters.sqs import SqsReceipts
+
+    name = queue_arn.rpartition(":")[2].removeprefix(settings().resource_prefix)
+    return SqsReceipts(client("sqs"), queues().url(name))
+
+
+@cache
+def sender() -> "GuardedSender":
+    """Give the one sender of the process; its connections outlive invocations."""
+    from chalicelib.adapters.http.loop import BackgroundLoop
+    from chalicelib.adapters.http.sender import GuardedSender, SendLimits
+    from chalicelib.adapters.http.transport import GuardedTransport, Timeouts
+
+    of = settings()
+    transport = GuardedTransport(policy(), Timeouts(of.connect_timeout_secs, of.read_timeout_secs))
+    limits = SendLimits(of.total_timeout_secs, of.response_max_bytes, of.max_in_flight)
+    return GuardedSender(transport, limits, BackgroundLoop())
+
+
+@cache
+def ingest() -> Ingest:
+    """Give the use case that accepts events."""
+    of = settings()
+    limits = IngestLimits(of.payload_max_bytes, of.inline_max_bytes, of.inline_fanout_max)
+    return Ingest(capturing(), payloads(), bells(), clock(), dice(), limits)
+
+
+@cache
+def fan_out() -> FanOutLater:
+    """Give the use case that fans out later."""
+    from chalicelib.adapters.dynamodb.capturing import DynamoFanningOut
+
+    return FanOutLater(DynamoFanningOut(tables()), capturing(), bells(), clock())
+
+
+@cache
+def manage_endpoints() -> ManageEndpoints:
+    """Give the use case behind the endpoint routes."""
+    return ManageEndpoints(endpoints(), sealer(), clock(), dice(), policy())
+
+
+@cache
+def questions() -> Questions:
+    """Give the use case that answers what happened."""
+    from chalicelib.adapters.dynamodb.reading import DynamoReading
+
+    return Questions(DynamoReading(tables()), endpoints(), payloads(), clock())
+
+
+@cache
+def authenticate() -> Authenticate:
+    """Give the use case that says who asks."""
+    return Authenticate(api_keys(), settings().allow_keyless)
+
+
+@cache
+def deliver() -> Deliver:
+    """Give the use case of the delivery plane."""
+    known = KnownGates()
+    settlement = Settlement(work(), gates(), endpoints(), bells(), known, clock(), dice(), rules())
+    return Deliver(
+        work(),
+        Admission(gates(), known, rules()),
+        settlement,
+        payloads(),
+        sealer(),
+        sender(),
+        bells(),
+        clock(),
+        dice(),
+        settings().total_timeout_secs * 1000,
+    )
+
+
+@cache
+def reconcile() -> Reconcile:
+    """Give the watchdog."""
+    from chalicelib.adapters.dynamodb.work import DynamoWatching
+
+    return Reconcile(DynamoWatching(tables()), work(), gates(), bells(), fan_out(), clock())
+
+
+def seed_development() -> None:
+    """Write the fixed development key of the default tenant; only an emulator gets one."""
+    if settings().real_aws:
+        raise configuration.SettingsError("the development key is for emulators (AWS_ENDPOINT_URL)")
+    api_keys().put(development_key())

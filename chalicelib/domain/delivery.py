@@ -1,0 +1,254 @@
+"""A delivery: what is owed, each attempt at it, and what a history of rows says it is.
+
+History is the record; an owed row is the work list entry that can be rebuilt from it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from chalicelib.domain import backoff
+from chalicelib.domain.backoff import RetryProfile
+from chalicelib.domain.outcome import DeathReason, Fault, Outcome, Reply, Verdict
+
+UNKNOWN_MAX = 5
+
+
+class Status(StrEnum):
+    """Where a delivery is: owed, being sent, arrived, or given up on."""
+
+    PENDING = "pending"
+    INFLIGHT = "inflight"
+    SUCCEEDED = "succeeded"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One line of work of an endpoint; its name is the message group of its bells."""
+
+    tenant: str
+    endpoint_id: str
+    number: str
+
+    @property
+    def name(self) -> str:
+        """Give the lane's name as queues and tables have it."""
+        return f"{self.tenant}#{self.endpoint_id}#{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """A delivery that still has to be sent.
+
+    `ready_ms` (Unix epoch) is when; `made` numbers the attempts already in history, `counted`
+    those that count towards the profile's limit, `unknowns` the unknown ones in a row.
+    """
+
+    lane: Lane
+    delivery_id: str
+    event_id: str
+    ready_ms: int
+    generation: int = 0
+    made: int = 0
+    counted: int = 0
+    unknowns: int = 0
+    first_ms: int = 0
+
+    @property
+    def key(self) -> str:
+        """Name the row and the attempt it leads to: ready time, delivery, generation and number."""
+        return f"{self.ready_ms:015d}#{self.attempt_key}"
+
+    @property
+    def next_number(self) -> int:
+        """Number the attempt that comes next, from 1."""
+        return self.made + 1
+
+    @property
+    def attempt_key(self) -> str:
+        """Name the next attempt: delivery, generation and number."""
+        return attempt_key(self.delivery_id, self.generation, self.next_number)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try as history keeps it; times in Unix milliseconds, durations in milliseconds.
+
+    `response` is the start of the answer's body, `headers` the names and values sent, without
+    signatures and custom values.
+    """
+
+    delivery_id: str
+    generation: int
+    number: int
+    event_id: str
+    outcome: Outcome
+    at_ms: int
+    status: int | None = None
+    fault: Fault | None = None
+    detail: str = ""
+    response: bytes = b""
+    truncated: bool = False
+    queue_ms: int = 0
+    connect_ms: int = 0
+    first_byte_ms: int = 0
+    total_ms: int = 0
+    next_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The last history row of a delivery that was given up on."""
+
+    delivery_id: str
+    generation: int
+    event_id: str
+    reason: DeathReason
+    at_ms: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The first history row of a delivery's generation."""
+
+    delivery_id: str
+    generation: int
+    event_id: str
+    event_type: str
+    lane: str
+    at_ms: int
+
+
+HistoryRow = Created | Attempt | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """The attempt succeeded: the owed row goes."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The attempt failed and another is due: the owed row moves."""
+
+    attempt: Attempt
+    owed: Owed
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """The delivery is given up on; `attempt` is None when none was made for it."""
+
+    attempt: Attempt | None
+    ended: Ended
+
+
+Step = Arrived | Again | Dead
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When a send began and ended (Unix milliseconds), and the jitter of its retry in [0, 1]."""
+
+    began_ms: int
+    ended_ms: int
+    jitter: float
+
+
+def owed_of_key(lane: Lane, key: str) -> Owed:
+    """Read back what `Owed.key` says of a row; its event is not in there."""
+    ready_ms, delivery, generation, number = key.split("#")
+    return Owed(lane, delivery, "", int(ready_ms), int(generation), int(number) - 1)
+
+
+def attempt_key(delivery_id: str, generation: int, number: int) -> str:
+    """Name one attempt; sorts by delivery, then generation, then number."""
+    return f"{delivery_id}#{generation:04d}#{number:04d}"
+
+
+def after_send(owed: Owed, reply: Reply, verdict: Verdict, profile: RetryProfile, timing: Timing) -> Step:
+    """Say what becomes of a delivery after a send and its verdict."""
+    attempt = Attempt(
+        owed.delivery_id,
+        owed.generation,
+        owed.next_number,
+        owed.event_id,
+        verdict.outcome,
+        timing.began_ms,
+        reply.status,
+        reply.fault,
+        reply.detail,
+        reply.body,
+        reply.truncated,
+        max(0, timing.began_ms - owed.ready_ms),
+        reply.connect_ms,
+        reply.first_byte_ms,
+        reply.total_ms,
+    )
+    if verdict.outcome is Outcome.SUCCESS:
+        return Arrived(attempt)
+    moved = replace(
+        owed,
+        made=owed.made + 1,
+        counted=owed.counted + 1,
+        unknowns=0,
+        first_ms=owed.first_ms or timing.began_ms,
+    )
+    if verdict.death is not None:
+        return Dead(attempt, _ended(moved, verdict.death, timing.ended_ms))
+    return _retried(moved, attempt, verdict, profile, timing)
+
+
+def after_unknown(owed: Owed, now_ms: int) -> Again | Dead:
+    """Record that a holder died during an attempt: it may or may not have arrived."""
+    attempt = Attempt(
+        owed.delivery_id, owed.generation, owed.next_number, owed.event_id, Outcome.UNKNOWN, now_ms
+    )
+    moved = replace(owed, made=owed.made + 1, unknowns=owed.unknowns + 1, first_ms=owed.first_ms or now_ms)
+    if moved.unknowns >= UNKNOWN_MAX:
+        return Dead(attempt, _ended(moved, DeathReason.POISONED, now_ms))
+    return Again(replace(attempt, next_ms=moved.ready_ms), moved)
+
+
+def given_up(owed: Owed, reason: DeathReason, now_ms: int) -> Dead:
+    """End a delivery without another attempt."""
+    return Dead(None, _ended(owed, reason, now_ms))
+
+
+def status_of(rows: Sequence[HistoryRow], *, leased: bool) -> Status:
+    """Say what the rows of one generation, in order, and a live lease make of a delivery."""
+    last = rows[-1]
+    if isinstance(last, Ended):
+        return Status.DEAD
+    if isinstance(last, Attempt) and last.outcome is Outcome.SUCCESS:
+        return Status.SUCCEEDED
+    return Status.INFLIGHT if leased else Status.PENDING
+
+
+def _retried(
+    moved: Owed, attempt: Attempt, verdict: Verdict, profile: RetryProfile, timing: Timing
+) -> Again | Dead:
+    if moved.counted >= backoff.SCHEDULES[profile].attempts:
+        return Dead(attempt, _ended(moved, DeathReason.ATTEMPTS_EXHAUSTED, timing.ended_ms))
+    now = datetime.fromtimestamp(timing.ended_ms / 1000, UTC)
+    wait = backoff.wait(profile, moved.counted - 1, timing.jitter)
+    last_chance = datetime.fromtimestamp(moved.first_ms / 1000, UTC) + backoff.WINDOW
+    if now >= last_chance:
+        return Dead(attempt, _ended(moved, DeathReason.EXPIRED, timing.ended_ms))
+    asked = min(verdict.retry_after or timedelta(), backoff.RETRY_AFTER_CEILING)
+    due = min(now + max(wait, asked), max(last_chance, now + asked))
+    ready_ms = _ceil_ms(due)
+    return Again(replace(attempt, next_ms=ready_ms), replace(moved, ready_ms=ready_ms))
+
+
+def _ceil_ms(moment: datetime) -> int:
+    return -((datetime.fromtimestamp(0, UTC) - moment) // timedelta(milliseconds=1))
+
+
+def _ended(owed: Owed, reason: DeathReason, now_ms: int) -> Ended:
+    return Ended(owed.delivery_id, owed.generation, owed.event_id, reason, now_ms, owed.made)

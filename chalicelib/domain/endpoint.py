@@ -1,0 +1,109 @@
+"""An endpoint: one destination with its subscription, limits and secrets.
+
+Bounds live here; what a URL may be lives in `target`, what a header may be here.
+"""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from chalicelib.domain.backoff import RetryProfile
+from chalicelib.domain.signing import SignatureForm
+
+LANE_ROWS = 10
+RATE_MAX = 100_000
+BURST_MAX = 100_000
+CONCURRENCY_MAX = 1_000
+EVENT_TYPES_MAX = 50
+HEADERS_MAX = 20
+DESCRIPTION_MAX = 500
+HEADER_VALUE_MAX = 2_048
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)
+_HEADER_VALUE = re.compile(r"[!-~]([ \t!-~]*[!-~])?", re.ASCII)
+_RESERVED_HEADERS = frozenset(
+    (
+        "host content-length content-type content-encoding transfer-encoding connection te trailer upgrade"
+        " keep-alive proxy-authorization proxy-connection expect accept-encoding cookie user-agent"
+    ).split()
+)
+_RESERVED_PREFIXES = ("relay-", "webhook-")
+
+
+class Transport(StrEnum):
+    """How a request to an endpoint is built."""
+
+    HTTP = "http"
+
+
+class Ordering(StrEnum):
+    """Whether an endpoint's deliveries wait for one another."""
+
+    NONE = "none"
+
+
+class EndpointState(StrEnum):
+    """Whether an endpoint takes deliveries: enabled, held back, or gone but for its history."""
+
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedSecret:
+    """A signing secret encrypted by the key service, and the Unix second it stops signing (None: never)."""
+
+    ciphertext: bytes = field(repr=False)
+    expires_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an endpoint can take: requests a second, requests at once, and how many lanes serve it."""
+
+    rate_per_second: int = 10
+    burst: int = 20
+    max_concurrency: int = 8
+
+    @property
+    def lanes(self) -> int:
+        """Count the unordered lanes: one for every ten requests in flight."""
+        return -(-self.max_concurrency // LANE_ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One destination of a tenant. `version` counts changes; `created_ms` is Unix epoch milliseconds."""
+
+    tenant: str
+    id: str
+    url: str
+    event_types: tuple[str, ...]
+    created_ms: int
+    transport: Transport = Transport.HTTP
+    description: str = ""
+    limits: Limits = Limits()
+    ordering: Ordering = Ordering.NONE
+    retry_profile: RetryProfile = RetryProfile.DEFAULT
+    signature: SignatureForm = SignatureForm.RELAY
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    state: EndpointState = EndpointState.ENABLED
+    state_reason: str = ""
+    secrets: tuple[WrappedSecret, ...] = ()
+    version: int = 1
+
+    def live_secrets(self, now_s: int) -> tuple[WrappedSecret, ...]:
+        """Give the secrets that sign at a moment (Unix seconds), newest first."""
+        return tuple(each for each in self.secrets if each.expires_at is None or each.expires_at > now_s)
+
+
+def header_fault(name: str, value: str) -> str | None:
+    """Say in plain words why a custom header cannot be sent, or None when it can."""
+    if not _HEADER_NAME.fullmatch(name):
+        return "a header name of letters, digits and hyphens, at most 128 characters"
+    lowered = name.lower()
+    if lowered in _RESERVED_HEADERS or lowered.startswith(_RESERVED_PREFIXES):
+        return "a header that Relay does not set itself"
+    if len(value) > HEADER_VALUE_MAX or not _HEADER_VALUE.fullmatch(value):
+        return f"a value in printable ASCII without line breaks, at most {HEADER_VALUE_MAX} characters"
+    return None

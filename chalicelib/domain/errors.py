@@ -1,0 +1,53 @@
+"""A caller's mistakes, as values with a stable code.
+
+No HTTP here: the handlers' one table maps each code to a status.
+"""
+
+from enum import StrEnum
+
+
+class ErrorCode(StrEnum):
+    """Every code an API answer may carry; docs/errors.md has the cure for each."""
+
+    BODY_EMPTY = "body_empty"
+    BODY_NOT_JSON = "body_not_json"
+    BODY_NOT_UTF8 = "body_not_utf8"
+    BODY_TOO_DEEP = "body_too_deep"
+    BODY_TOO_LARGE = "body_too_large"
+    CONTENT_TYPE_INVALID = "content_type_invalid"
+    CURSOR_INVALID = "cursor_invalid"
+    DESTINATION_NOT_ALLOWED = "destination_not_allowed"
+    ENDPOINT_EXISTS = "endpoint_exists"
+    EVENT_TYPE_CONFLICT = "event_type_conflict"
+    EVENT_TYPE_INVALID = "event_type_invalid"
+    EVENT_TYPE_MISSING = "event_type_missing"
+    FIELD_INVALID = "field_invalid"
+    FIELD_UNKNOWN = "field_unknown"
+    FORBIDDEN = "forbidden"
+    IDEMPOTENCY_CONFLICT = "idempotency_conflict"
+    IDEMPOTENCY_KEY_INVALID = "idempotency_key_invalid"
+    IF_MATCH_REQUIRED = "if_match_required"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    NOT_FOUND = "not_found"
+    QUOTA_EXCEEDED = "quota_exceeded"
+    SUBSCRIPTIONS_UNREADABLE = "subscriptions_unreadable"
+    UNAUTHENTICATED = "unauthenticated"
+    UNAVAILABLE = "unavailable"
+    URL_INVALID = "url_invalid"
+    VERSION_STALE = "version_stale"
+
+
+class RelayError(Exception):
+    """A request that cannot be done as asked, told so that its sender can mend it.
+
+    `detail` is for the caller: plain words, no internals. `field` names the input at fault and
+    `expected` says what would be right.
+    """
+
+    def __init__(self, code: ErrorCode, detail: str, *, field: str = "", expected: str = "") -> None:
+        """Keep the code and the words apart, so that either can be shown alone."""
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+        self.detail = detail
+        self.field = field
+        self.expected = expected

@@ -1,0 +1,49 @@
+"""What goes over the wire: the request of one attempt, from values alone.
+
+The contract is DESIGN §6; a test freezes it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from chalicelib.domain import signing
+from chalicelib.domain.delivery import Owed
+from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.event import Event
+
+VERSION = "1.0.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request as it will be sent: URL, headers in order, and the body's exact bytes."""
+
+    url: str
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+def build(endpoint: Endpoint, event: Event, owed: Owed, secrets: Sequence[str], now_s: int) -> Request:
+    """Build and sign the request of a delivery's next attempt; `secrets` newest first, now in Unix s."""
+    identity = signing.signature_headers(endpoint.signature, secrets, owed.delivery_id, now_s, event.body)
+    headers = {
+        **identity,
+        "Relay-Event-Id": event.id,
+        "Relay-Event-Type": event.type,
+        "Relay-Event-Time": event_time(event.received_ms),
+        "Relay-Attempt": str(owed.next_number),
+        "Relay-Generation": str(owed.generation),
+        "Content-Type": event.content_type,
+        "Content-Length": str(len(event.body)),
+        "Accept": "*/*",
+        "Accept-Encoding": "identity",
+        "User-Agent": f"Relay/{VERSION}",
+    }
+    return Request(endpoint.url, (*headers.items(), *endpoint.headers), event.body)
+
+
+def event_time(received_ms: int) -> str:
+    """Write a moment as Relay-Event-Time has it: RFC 3339 in UTC with milliseconds and Z."""
+    moment = datetime.fromtimestamp(received_ms / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,148 @@
+"""Signing a request and verifying one: bytes in, text out, nothing looked up.
+
+`verify` is what a receiver calls; it answers False, never an exception.
+Wire contract: DESIGN §6; window: docs/decisions/0001.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+SECRET_PREFIX = "whsec_"  # noqa: S105 - the public prefix of every secret, not a secret
+SECRET_MIN_BYTES = 24
+SECRET_MAX_BYTES = 64
+FRESHNESS = timedelta(minutes=5)
+_MAX_HEADER = 4096
+_SECONDS = re.compile(r"[0-9]{1,12}", re.ASCII)
+
+
+class SignatureForm(StrEnum):
+    """How a request is signed: Relay's own headers, or those of Standard Webhooks."""
+
+    RELAY = "relay"
+    STANDARD = "standard"
+
+
+class BadSecretError(ValueError):
+    """A secret no signature may be made with; the words name what is wrong, never the secret."""
+
+
+def new_secret(key: bytes) -> str:
+    """Write a random key of 24 to 64 bytes as the secret its owner is shown."""
+    return SECRET_PREFIX + base64.b64encode(key).decode("ascii")
+
+
+def standard_key(secret: str) -> bytes:
+    """Decode the key of a secret for the Standard Webhooks form.
+
+    Takes `whsec_<base64>` or the base64 alone. Raises BadSecretError for anything else, and for
+    keys outside 24 to 64 bytes: a key that decodes to nothing would let anyone sign.
+    """
+    if secret.startswith(("v1,", "v1a,")):
+        raise BadSecretError("the secret starts with a signature version (v1,): leave that prefix out")
+    try:
+        key = base64.b64decode(secret.removeprefix(SECRET_PREFIX).encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError) as error:
+        raise BadSecretError("the secret is not base64") from error
+    if not SECRET_MIN_BYTES <= len(key) <= SECRET_MAX_BYTES:
+        raise BadSecretError(f"the secret decodes to {len(key)} bytes; 24 to 64 are needed")
+    return key
+
+
+def sign_relay(secret: str, timestamp: int, body: bytes) -> str:
+    """Make one `v1=<hex>` of Relay-Signature; timestamp in Unix seconds."""
+    standard_key(secret)
+    digest = hmac.new(secret.encode(), b"%d." % timestamp + body, hashlib.sha256).hexdigest()
+    return f"v1={digest}"
+
+
+def sign_standard(secret: str, delivery_id: str, timestamp: int, body: bytes) -> str:
+    """Make one `v1,<base64>` of webhook-signature; timestamp in Unix seconds."""
+    signed = b"%s.%d." % (delivery_id.encode("ascii"), timestamp) + body
+    mac = hmac.new(standard_key(secret), signed, hashlib.sha256).digest()
+    return "v1," + base64.b64encode(mac).decode("ascii")
+
+
+def signature_headers(
+    form: SignatureForm, secrets: Iterable[str], delivery_id: str, timestamp: int, body: bytes
+) -> dict[str, str]:
+    """Make the three identity headers of a request, one signature per live secret, newest first."""
+    match form:
+        case SignatureForm.RELAY:
+            return {
+                "Relay-Delivery-Id": delivery_id,
+                "Relay-Timestamp": str(timestamp),
+                "Relay-Signature": ",".join(sign_relay(secret, timestamp, body) for secret in secrets),
+            }
+        case SignatureForm.STANDARD:
+            made = (sign_standard(secret, delivery_id, timestamp, body) for secret in secrets)
+            return {
+                "webhook-id": delivery_id,
+                "webhook-timestamp": str(timestamp),
+                "webhook-signature": " ".join(made),
+            }
+
+
+def fresh(sent_at: datetime, now: datetime) -> bool:
+    """Say whether a signature's timestamp may still be trusted.
+
+    Both are aware UTC; the window is 5 minutes either way. Source: docs/decisions/0001.
+    """
+    return abs(now - sent_at) <= FRESHNESS
+
+
+def verify(
+    body: bytes | str, headers: Mapping[str, str], secrets: str | Iterable[str], received_at: datetime
+) -> bool:
+    """Say whether a webhook is genuine and fresh; never raises, whatever it is given.
+
+    `body` is the raw request body (text is taken as its UTF-8). `secrets` is one secret or every
+    live one. `received_at` is aware UTC, when the request came in, also if it is checked later.
+    Reads Relay's headers or those of Standard Webhooks, whichever are there.
+    """
+    try:
+        return _genuine(
+            body.encode() if isinstance(body, str) else bytes(body),
+            {str(name).lower(): value for name, value in headers.items()},
+            [secrets] if isinstance(secrets, str) else list(secrets),
+            received_at,
+        )
+    except (ValueError, TypeError, AttributeError, LookupError, OverflowError):
+        return False
+
+
+def _genuine(body: bytes, headers: Mapping[str, str], secrets: list[str], received_at: datetime) -> bool:
+    standard = "webhook-signature" in headers and "relay-signature" not in headers
+    given = headers["webhook-signature" if standard else "relay-signature"]
+    stamp = headers.get("webhook-timestamp" if standard else "relay-timestamp", "")
+    if len(given) > _MAX_HEADER or not _SECONDS.fullmatch(stamp):
+        return False
+    if not fresh(datetime.fromtimestamp(int(stamp), UTC), received_at):
+        return False
+    delivery_id = headers.get("webhook-id", "")
+    candidates = [part.encode() for part in re.split(r" +" if standard else r", *", given)]
+    good = False
+    for secret in filter(_usable, secrets):
+        expected = _expected(standard, secret, delivery_id, int(stamp), body)
+        for candidate in candidates:
+            good |= hmac.compare_digest(expected, candidate)
+    return good
+
+
+def _usable(secret: str) -> bool:
+    try:
+        standard_key(secret)
+    except BadSecretError:
+        return False
+    return True
+
+
+def _expected(standard: bool, secret: str, delivery_id: str, timestamp: int, body: bytes) -> bytes:  # noqa: FBT001 - a private switch between two forms
+    if standard:
+        return sign_standard(secret, delivery_id, timestamp, body).encode()
+    return sign_relay(secret, timestamp, body).encode()

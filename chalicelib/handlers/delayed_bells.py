@@ -1,0 +1,22 @@
+"""The function behind the delay queue: a delayed bell is rung on its lane's queue."""
+
+import json
+from typing import Any
+
+from chalicelib import bootstrap
+from chalicelib.application.ports import Bell
+from chalicelib.wire import bell as bells
+
+
+def handle(event: dict[str, Any]) -> dict[str, Any]:
+    """Ring each lane whose delay is over; those that could not be rung are named in the answer."""
+    failed = []
+    for record in event["Records"]:
+        try:
+            lane = bells.lane_of(json.loads(record["body"])["lane"])
+        except (ValueError, TypeError, KeyError):
+            bootstrap.log().warning("bell.refused", extra={"message_id": record["messageId"]})
+            continue
+        if bootstrap.bells().ring([Bell(lane, bootstrap.clock().now_ms())]):
+            failed.append(record["messageId"])
+    return {"batchItemFailures": [{"itemIdentifier": each} for each in failed]}

@@ -1,0 +1,55 @@
+"""The deliver functions: bells in, a partial batch answer out."""
+
+from typing import Any
+
+from chalicelib import bootstrap
+from chalicelib.application.deliver import Report, calls_of
+from chalicelib.application.ports import Bell
+from chalicelib.telemetry import log_attempt
+from chalicelib.wire import bell as bells
+from chalicelib.wire.bell import NotABellError
+
+AFTER_FAILURE_S = 5
+
+
+def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - Lambda's context has no type
+    """Work off a batch of bells; those that stay in the queue are named in the answer.
+
+    What is no bell is logged and deleted: it can never become one. When our own infrastructure
+    fails, every undeleted bell comes back within seconds.
+    """
+    records = event["Records"]
+    receipts = bootstrap.receipts(records[0]["eventSourceARN"])
+    rung = _bells(records)
+    try:
+        report = bootstrap.deliver().run(calls_of(rung), receipts, context.get_remaining_time_in_millis)
+    except Exception as error:  # noqa: BLE001 - the handler's border
+        bootstrap.log().exception("deliver.failed", exc_info=error)
+        return _all_back(records, receipts)
+    log = bootstrap.log()
+    for attempted in report.attempted:
+        log_attempt(log, attempted)
+    return _answer(records, report)
+
+
+def _bells(records: list[dict[str, Any]]) -> list[tuple[Bell, str]]:
+    found = []
+    for record in records:
+        try:
+            found.append((bells.load(record["body"]), record["receiptHandle"]))
+        except NotABellError:
+            bootstrap.log().warning("bell.refused", extra={"message_id": record["messageId"]})
+    return found
+
+
+def _answer(records: list[dict[str, Any]], report: Report) -> dict[str, Any]:
+    kept = [each["messageId"] for each in records if each["receiptHandle"] in report.kept]
+    return {"batchItemFailures": [{"itemIdentifier": each} for each in kept]}
+
+
+def _all_back(records: list[dict[str, Any]], receipts: Any) -> dict[str, Any]:  # noqa: ANN401 - a port
+    try:
+        receipts.hide([each["receiptHandle"] for each in records], AFTER_FAILURE_S)
+    except Exception as error:  # noqa: BLE001 - the bells come back by themselves, only later
+        bootstrap.log().exception("deliver.bells_not_hidden", exc_info=error)
+    return {"batchItemFailures": [{"itemIdentifier": each["messageId"]} for each in records]}

@@ -1,0 +1,98 @@
+"""Routes of endpoints: create, read, change, delete, and their deliveries."""
+
+from chalice.app import Response
+
+from chalicelib import bootstrap
+from chalicelib.application import endpoints as use
+from chalicelib.application.authenticate import Role
+from chalicelib.domain.delivery import Status
+from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.handlers import http
+from chalicelib.handlers.http import Asked
+from chalicelib.wire import answers, bodies
+
+
+def create(asked: Asked) -> Response:
+    """Register an endpoint; the answer shows its secret, this once."""
+    asked.caller.must_be(Role.ADMIN)
+    draft = bodies.endpoint_of(asked.caller.tenant, bodies.parse(bodies.EndpointBody, asked.body))
+    made = bootstrap.manage_endpoints().register(draft)
+    body = answers.endpoint(made.endpoint) | {"secret": made.secret}
+    return http.reply(body, 201, {**_etag(made.endpoint), "Location": f"/v1/endpoints/{made.endpoint.id}"})
+
+
+def page(asked: Asked) -> Response:
+    """List endpoints, newest first."""
+    asked.caller.must_be(Role.VIEWER)
+    asked.only("limit", "cursor")
+    after, limit = asked.page("endpoints")
+    found = bootstrap.manage_endpoints().page(asked.caller.tenant, after, limit)
+    return http.listed([answers.endpoint(each) for each in found.items], "endpoints", found.after)
+
+
+def get(asked: Asked, endpoint_id: str) -> Response:
+    """Show one endpoint; its ETag is what a change must name."""
+    asked.caller.must_be(Role.VIEWER)
+    found = bootstrap.manage_endpoints().get(asked.caller.tenant, endpoint_id)
+    return http.reply(answers.endpoint(found), 200, _etag(found))
+
+
+def patch(asked: Asked, endpoint_id: str) -> Response:
+    """Change an endpoint that is still as it was read."""
+    asked.caller.must_be(Role.ADMIN)
+    manage = bootstrap.manage_endpoints()
+    old = _as_read(asked, manage.get(asked.caller.tenant, endpoint_id))
+    new = bodies.patched(old, bodies.parse(bodies.EndpointPatch, asked.body))
+    changed = manage.change(old, new)
+    return http.reply(answers.endpoint(changed), 200, _etag(changed))
+
+
+def delete(asked: Asked, endpoint_id: str) -> Response:
+    """Delete an endpoint that is still as it was read."""
+    asked.caller.must_be(Role.ADMIN)
+    manage = bootstrap.manage_endpoints()
+    manage.delete(_as_read(asked, manage.get(asked.caller.tenant, endpoint_id)))
+    return http.exact(b"", http.JSON, 204)
+
+
+def deliveries(asked: Asked, endpoint_id: str) -> Response:
+    """List an endpoint's deliveries, newest event first."""
+    asked.caller.must_be(Role.VIEWER)
+    asked.only("limit", "cursor", "status")
+    status = _status(asked.query.get("status"))
+    listing = f"deliveries of {endpoint_id} {status or 'all'}"
+    after, limit = asked.page(listing)
+    found = bootstrap.questions().deliveries(asked.caller.tenant, endpoint_id, after, limit)
+    shown = [answers.delivery(each) for each in found.items if status in {None, each.status}]
+    return http.listed(shown, listing, found.after)
+
+
+def _status(text: str | None) -> Status | None:
+    if text is None:
+        return None
+    try:
+        return Status(text)
+    except ValueError:
+        words = ", ".join(Status)
+        raise RelayError(
+            ErrorCode.FIELD_INVALID, "There is no such status.", field="status", expected=f"one of: {words}"
+        ) from None
+
+
+def _as_read(asked: Asked, endpoint: Endpoint) -> Endpoint:
+    given = asked.headers.get("if-match")
+    if given is None:
+        raise RelayError(
+            ErrorCode.IF_MATCH_REQUIRED,
+            "A change has to say which version it is of.",
+            field="If-Match",
+            expected="the ETag of the latest GET",
+        )
+    if given.strip() != _etag(endpoint)["ETag"]:
+        raise use.stale()
+    return endpoint
+
+
+def _etag(endpoint: Endpoint) -> dict[str, str]:
+    return {"ETag": f'"{endpoint.version}"'}

@@ -1,0 +1,134 @@
+"""Routes of events: posting one or many, and asking about them."""
+
+import base64
+import binascii
+import json
+from typing import Any
+
+from chalice.app import Response
+
+from chalicelib import bootstrap
+from chalicelib.application.authenticate import Role
+from chalicelib.application.ingest import Accepted, Post
+from chalicelib.domain import event as events
+from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.handlers import http, problems
+from chalicelib.handlers.http import Asked
+from chalicelib.wire import answers, bodies
+
+REPLAYED = {"Relay-Idempotent-Replay": "true"}
+
+
+def post(asked: Asked) -> Response:
+    """Accept one event: 202 with its id and those of its deliveries."""
+    asked.caller.must_be(Role.PRODUCER)
+    accepted = bootstrap.ingest().one(
+        Post(
+            asked.caller.tenant,
+            asked.body,
+            asked.headers.get("content-type", events.JSON_CONTENT_TYPE),
+            asked.headers.get("relay-event-type"),
+            asked.headers.get("idempotency-key"),
+        )
+    )
+    return http.exact(accepted.answer, http.JSON, 202, REPLAYED if accepted.replayed else None)
+
+
+def post_batch(asked: Asked) -> Response:
+    """Accept up to a hundred events, each all or nothing: 207 with a status each."""
+    asked.caller.must_be(Role.PRODUCER)
+    settings = bootstrap.settings()
+    if len(asked.body) > settings.batch_max_bytes:
+        raise events.too_large(len(asked.body), settings.batch_max_bytes)
+    items = bodies.parse(bodies.BatchBody, asked.body).events
+    if len(items) > settings.batch_max_events:
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            f"The batch has {len(items)} events.",
+            field="events",
+            expected=f"at most {settings.batch_max_events} events",
+        )
+    posts = [_post_of(asked.caller.tenant, item) for item in items]
+    good = [each for each in posts if isinstance(each, Post)]
+    results = iter(bootstrap.ingest().many(good)) if good else iter(())
+    answered = [next(results) if isinstance(each, Post) else each for each in posts]
+    return http.reply({"results": [_item(each) for each in answered]}, 207)
+
+
+def page(asked: Asked) -> Response:
+    """List events, newest first."""
+    asked.caller.must_be(Role.VIEWER)
+    asked.only("limit", "cursor")
+    after, limit = asked.page("events")
+    found = bootstrap.questions().events(asked.caller.tenant, after, limit)
+    return http.listed([answers.event(each) for each in found.items], "events", found.after)
+
+
+def get(asked: Asked, event_id: str) -> Response:
+    """Show one event."""
+    asked.caller.must_be(Role.VIEWER)
+    return http.reply(answers.event(bootstrap.questions().event(asked.caller.tenant, event_id)))
+
+
+def payload(asked: Asked, event_id: str) -> Response:
+    """Give an event's exact bytes."""
+    asked.caller.must_be(Role.ADMIN)
+    stored, body = bootstrap.questions().payload(asked.caller.tenant, event_id)
+    return http.exact(body, stored.event.content_type)
+
+
+def deliveries(asked: Asked, event_id: str) -> Response:
+    """List an event's deliveries."""
+    asked.caller.must_be(Role.VIEWER)
+    asked.only("limit", "cursor")
+    listing = f"deliveries of {event_id}"
+    after, limit = asked.page(listing)
+    found = bootstrap.questions().deliveries_of_event(asked.caller.tenant, event_id, after, limit)
+    return http.listed([answers.delivery(each) for each in found.items], listing, found.after)
+
+
+def _post_of(tenant: str, value: object) -> Post | RelayError:
+    try:
+        item = bodies.checked(bodies.BatchItem, value)
+        body = _bytes_of(item)
+        return Post(tenant, body, _content_type_of(item), item.type, item.idempotency_key)
+    except RelayError as error:
+        return error
+
+
+def _content_type_of(item: bodies.BatchItem) -> str:
+    content_type = item.content_type or events.JSON_CONTENT_TYPE
+    is_text = item.payload is not None and content_type.lower().startswith("text/")
+    if is_text and "charset" not in content_type.lower():
+        return f"{content_type}; charset=utf-8"
+    return content_type
+
+
+def _bytes_of(item: bodies.BatchItem) -> bytes:
+    if (item.payload is None) == (item.payload_base64 is None):
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            "The event needs its bytes once.",
+            field="payload",
+            expected="either `payload` (text) or `payload_base64`",
+        )
+    try:
+        if item.payload is not None:
+            return item.payload.encode("utf-8")
+        return base64.b64decode(item.payload_base64 or "", validate=True)
+    except (UnicodeEncodeError, binascii.Error, ValueError) as error:
+        field = "payload" if item.payload is not None else "payload_base64"
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            f"`{field}` cannot be read as bytes.",
+            field=field,
+            expected="text without half surrogate pairs, or strict base64",
+        ) from error
+
+
+def _item(result: Accepted | RelayError) -> dict[str, Any]:
+    if isinstance(result, RelayError):
+        document = problems.document(result)
+        return {"status": document["status"], "error": document}
+    body: dict[str, Any] = {"status": 202, **json.loads(result.answer)}
+    return body | {"idempotent_replay": True} if result.replayed else body

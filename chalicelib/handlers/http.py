@@ -1,0 +1,135 @@
+"""What every HTTP route shares: who asks, what was asked, and how answers and errors are written.
+
+The one border where an unforeseen exception is caught.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalice.app import Chalice, Request, Response
+
+from chalicelib import bootstrap
+from chalicelib.application.authenticate import Caller
+from chalicelib.application.ports import Unavailable
+from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.handlers import problems
+from chalicelib.wire import cursor
+
+ANY_TYPE = ["*/*"]
+LIST_DEFAULT, LIST_MAX = 50, 200
+JSON = "application/json"
+
+
+class Api(Chalice):
+    """The Chalice app of Relay: bodies of any media type come and go as exact bytes."""
+
+    def __init__(self) -> None:
+        """Declare every media type binary, so that nothing between producer and us rewrites a body."""
+        super().__init__(app_name="relay", configure_logs=False)
+        self.api.binary_types = ANY_TYPE
+
+    def __call__(self, event: Any, context: Any) -> Any:  # noqa: ANN401 - what Lambda gives and takes
+        """Answer a proxy event; a caller who names no media type takes any."""
+        headers = event.get("multiValueHeaders") or {}
+        if not any(name.lower() == "accept" for name in headers):
+            event["multiValueHeaders"] = {**headers, "Accept": ["*/*"]}
+        return super().__call__(event, context)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request: the caller, the body's exact bytes, headers in lower case, the query."""
+
+    caller: Caller
+    body: bytes = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    query: Mapping[str, str]
+
+    def page(self, listing: str) -> tuple[str, int]:
+        """Read where a list continues and how long its page may be; raises RelayError."""
+        text = self.query.get("limit", str(LIST_DEFAULT))
+        limit = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(LIST_MAX)) else 0
+        if not 1 <= limit <= LIST_MAX:
+            raise RelayError(
+                ErrorCode.FIELD_INVALID, "The limit is not valid.", field="limit", expected="1 to 200"
+            )
+        return cursor.load(listing, self.query.get("cursor")), limit
+
+    def only(self, *names: str) -> None:
+        """Refuse query parameters other than these."""
+        for name in self.query:
+            if name not in names:
+                known = ", ".join(names) or "none"
+                raise RelayError(
+                    ErrorCode.FIELD_UNKNOWN,
+                    f"Unknown query parameter: {name[:100]}.",
+                    field=name[:100],
+                    expected=f"any of: {known}",
+                )
+
+
+View = Callable[..., Response]
+
+
+def answer(app: Chalice, view: View, **path: str) -> Response:
+    """Authenticate, call a view with what was asked, and turn errors into problem documents."""
+    request = app.current_request
+    if request is None:
+        raise RuntimeError("no request is being answered")
+    try:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        caller = bootstrap.authenticate().caller(headers.get("authorization"))
+        asked = Asked(caller, _body(request), headers, request.query_params or {})
+        return view(asked, **path)
+    except RelayError as error:
+        return problem(error)
+    except Unavailable as error:
+        bootstrap.log().exception("request.unavailable", exc_info=error)
+        return problem(
+            RelayError(
+                ErrorCode.UNAVAILABLE, "Relay could not do this just now; nothing was lost. Try again."
+            )
+        )
+    except Exception as error:  # noqa: BLE001 - the handler's border
+        bootstrap.log().exception("request.failed", exc_info=error)
+        return Response(
+            json.dumps({"title": "Internal error", "status": 500, "code": "internal_error"}),
+            {"Content-Type": problems.CONTENT_TYPE},
+            500,
+        )
+
+
+def problem(error: RelayError) -> Response:
+    """Answer with an error."""
+    return _response(problems.text(error), problems.status_of(error.code).value, problems.CONTENT_TYPE)
+
+
+def reply(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Answer with JSON."""
+    return _response(json.dumps(body), status, JSON, headers)
+
+
+def exact(
+    body: str | bytes, content_type: str, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Answer with exactly these bytes."""
+    return _response(body, status, content_type, headers)
+
+
+def listed(items: list[dict[str, Any]], listing: str, after: str) -> Response:
+    """Answer with a page of a list and the cursor that continues it."""
+    return reply({"items": items, "cursor": cursor.dump(listing, after)})
+
+
+def _response(
+    body: str | bytes, status: int, content_type: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    content = body.encode() if isinstance(body, str) else body
+    return Response(content, {"Content-Type": content_type, **(headers or {})}, status)
+
+
+def _body(request: Request) -> bytes:
+    raw = request.raw_body
+    return raw.encode("utf-8") if isinstance(raw, str) else raw

@@ -1,0 +1,120 @@
+"""Every setting of Relay: an environment variable RELAY_…, bounded, with its unit in its name.
+
+The one place that reads the environment. A variable that is unknown or out of bounds, or two that
+contradict each other, are told in one sentence and nothing starts.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Annotated, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+PREFIX = "RELAY_"
+SETTLE_MARGIN_SECS = 2
+
+_ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL",)
+
+
+class SettingsError(ValueError):
+    """A setting is wrong; the text says which, and what would be right."""
+
+
+def _ports(value: object) -> object:
+    if value == "*":
+        return None
+    if isinstance(value, str):
+        return frozenset(int(each) for each in value.split(","))
+    return value
+
+
+Seconds = Annotated[int, Field(ge=1, le=86_400)]
+Port = Annotated[int, Field(ge=1, le=65_535)]
+Ports = Annotated[frozenset[Port] | None, BeforeValidator(_ports)]
+
+
+class Settings(BaseModel):
+    """The frozen settings of one installation; docs/configuration.md explains each."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    resource_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,40}$")] = "relay-"
+    payload_bucket: str = "relay-payloads"
+    shard_count: Annotated[int, Field(ge=1, le=64)] = 4
+    inline_fanout_max: Annotated[int, Field(ge=0, le=48)] = 40
+    payload_max_bytes: Annotated[int, Field(ge=1, le=1_048_576)] = 262_144
+    inline_max_bytes: Annotated[int, Field(ge=0, le=65_536)] = 4_096
+    batch_max_bytes: Annotated[int, Field(ge=1, le=6_000_000)] = 4_194_304
+    batch_max_events: Annotated[int, Field(ge=1, le=100)] = 100
+    connect_timeout_secs: Annotated[int, Field(ge=1, le=30)] = 5
+    read_timeout_secs: Annotated[int, Field(ge=1, le=60)] = 5
+    total_timeout_secs: Annotated[int, Field(ge=1, le=60)] = 10
+    response_max_bytes: Annotated[int, Field(ge=0, le=65_536)] = 2_048
+    max_in_flight: Annotated[int, Field(ge=1, le=1_000)] = 64
+    lease_secs: Annotated[int, Field(ge=2, le=900)] = 45
+    function_timeout_secs: Annotated[int, Field(ge=5, le=900)] = 60
+    breaker: bool = True
+    breaker_threshold: Annotated[int, Field(ge=1, le=1_000)] = 20
+    breaker_cooldown_secs: Seconds = 30
+    breaker_max_cooldown_secs: Seconds = 300
+    ramp_secs: Annotated[int, Field(ge=0, le=86_400)] = 300
+    allow_private_endpoints: bool = False
+    require_https: bool = True
+    allowed_ports: Ports = frozenset({443})
+    allow_keyless: bool = False
+    strict_aws: bool = False
+    log_level: Annotated[str, Field(pattern="^(DEBUG|INFO|WARNING|ERROR)$")] = "INFO"
+    real_aws: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _follow_the_switch(cls, given: dict[str, object]) -> dict[str, object]:
+        if str(given.get("allow_private_endpoints", "")).lower() in {"1", "true", "yes", "on"}:
+            return {"require_https": False, "allowed_ports": "*"} | given
+        return given
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        needed = self.total_timeout_secs + SETTLE_MARGIN_SECS
+        if self.lease_secs < needed:
+            raise ValueError(
+                f"RELAY_LEASE_SECS is {self.lease_secs}; with RELAY_TOTAL_TIMEOUT_SECS"
+                f" {self.total_timeout_secs} it has to be at least {needed}"
+            )
+        if self.function_timeout_secs < self.lease_secs:
+            raise ValueError(
+                f"RELAY_FUNCTION_TIMEOUT_SECS is {self.function_timeout_secs}; it has to be at least"
+                f" RELAY_LEASE_SECS, {self.lease_secs}"
+            )
+        if self.breaker_max_cooldown_secs < self.breaker_cooldown_secs:
+            raise ValueError("RELAY_BREAKER_MAX_COOLDOWN_SECS is below RELAY_BREAKER_COOLDOWN_SECS")
+        if self.allow_keyless and self.real_aws:
+            raise ValueError(
+                "RELAY_ALLOW_KEYLESS lets anyone in and works only with an emulator (AWS_ENDPOINT_URL)"
+            )
+        return self
+
+
+def load(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings; raises SettingsError with one sentence per fault."""
+    source = os.environ if environment is None else environment
+    given: dict[str, object] = {
+        name.removeprefix(PREFIX).lower(): value for name, value in source.items() if name.startswith(PREFIX)
+    }
+    unknown = sorted(set(given) - (set(Settings.model_fields) - {"real_aws"}))
+    if unknown:
+        names = ", ".join(PREFIX + name.upper() for name in unknown)
+        raise SettingsError(f"unknown setting {names}; docs/configuration.md lists those there are")
+    real_aws = not any(source.get(name) for name in _ENDPOINT_VARIABLES)
+    try:
+        return Settings.model_validate({**given, "real_aws": real_aws})
+    except ValidationError as error:
+        raise SettingsError("; ".join(_sentence(each) for each in error.errors())) from None
+
+
+def _sentence(fault: Mapping[str, object]) -> str:
+    location = fault["loc"]
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    if not location or not isinstance(location, tuple):
+        return message
+    return f"{PREFIX}{str(location[0]).upper()}: {message}"

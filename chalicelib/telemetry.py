@@ -1,0 +1,19 @@
+"""Structured log lines: one wide line per attempt, fixed keys, never payloads or secrets."""
+
+from dataclasses import asdict
+from functools import cache
+
+from aws_lambda_powertools import Logger
+
+from chalicelib.application.visit import Attempted
+
+
+@cache
+def logger(level: str = "INFO") -> Logger:
+    """Give the one logger of the process."""
+    return Logger(service="relay", level=level)
+
+
+def log_attempt(log: Logger, attempted: Attempted) -> None:
+    """Write the line of one attempt."""
+    log.info("delivery.attempted", extra=asdict(attempted))

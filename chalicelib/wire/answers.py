@@ -1,0 +1,89 @@
+"""The shapes of API answers: plain dictionaries in the words of the glossary, times in RFC 3339."""
+
+import base64
+from typing import Any
+
+from chalicelib.application.ports import StoredEvent
+from chalicelib.application.questions import Delivery
+from chalicelib.domain.delivery import Attempt
+from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.request import event_time
+from chalicelib.wire.bodies import MASK
+
+
+def endpoint(of: Endpoint) -> dict[str, Any]:
+    """Show an endpoint; secrets never, custom header values masked."""
+    return {
+        "id": of.id,
+        "url": of.url,
+        "transport": of.transport.value,
+        "event_types": list(of.event_types),
+        "description": of.description,
+        "rate_per_second": of.limits.rate_per_second,
+        "burst": of.limits.burst,
+        "max_concurrency": of.limits.max_concurrency,
+        "ordering": of.ordering.value,
+        "retry_profile": of.retry_profile.value,
+        "signature": of.signature.value,
+        "headers": {name: MASK for name, _ in of.headers},
+        "state": of.state.value,
+        "state_reason": of.state_reason or None,
+        "created_at": event_time(of.created_ms),
+        "version": of.version,
+    }
+
+
+def event(of: StoredEvent) -> dict[str, Any]:
+    """Show an event without its bytes."""
+    return {
+        "id": of.event.id,
+        "type": of.event.type,
+        "content_type": of.event.content_type,
+        "size_bytes": of.size,
+        "received_at": event_time(of.event.received_ms),
+        "fan_out": of.fan_out,
+    }
+
+
+def attempt(of: Attempt) -> dict[str, Any]:
+    """Show an attempt; a response that is not text is given in base64."""
+    return {
+        "attempt": of.number,
+        "generation": of.generation,
+        "outcome": of.outcome.value,
+        "at": event_time(of.at_ms),
+        "status": of.status,
+        "fault": of.fault.value if of.fault else None,
+        "detail": of.detail or None,
+        **_response(of.response),
+        "response_truncated": of.truncated,
+        "platform_ms": {"queue": of.queue_ms},
+        "consumer_ms": {"connect": of.connect_ms, "first_byte": of.first_byte_ms, "total": of.total_ms},
+        "next_attempt_at": event_time(of.next_ms) if of.next_ms else None,
+    }
+
+
+def delivery(of: Delivery) -> dict[str, Any]:
+    """Show a delivery's newest generation with every attempt."""
+    return {
+        "id": of.delivery_id,
+        "event_id": of.event_id,
+        "event_type": of.event_type,
+        "endpoint_id": of.endpoint_id,
+        "generation": of.generation,
+        "generations": list(of.generations),
+        "status": of.status.value,
+        "reason": of.ended.reason.value if of.ended else None,
+        "created_at": event_time(of.created_ms),
+        "next_attempt_at": event_time(of.next_ms) if of.next_ms else None,
+        "attempts": [attempt(each) for each in of.attempts],
+    }
+
+
+def _response(start: bytes) -> dict[str, Any]:
+    if not start:
+        return {"response": None}
+    try:
+        return {"response": start.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"response": None, "response_base64": base64.b64encode(start).decode("ascii")}

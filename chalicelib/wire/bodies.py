@@ -1,0 +1,203 @@
+"""The shapes of API bodies: parsed once at the door, then trusted."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from chalicelib.domain import endpoint as endpoints
+from chalicelib.domain import event as events
+from chalicelib.domain.backoff import RetryProfile
+from chalicelib.domain.endpoint import Endpoint, Limits, Ordering, Transport, header_fault
+from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.domain.signing import SignatureForm
+
+MASK = "********"
+_SHOWN_MAX = 5
+_Strict = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+Model = TypeVar("Model", bound=BaseModel)
+Rate = Annotated[int, Field(ge=1, le=endpoints.RATE_MAX)]
+Burst = Annotated[int, Field(ge=1, le=endpoints.BURST_MAX)]
+Concurrency = Annotated[int, Field(ge=1, le=endpoints.CONCURRENCY_MAX)]
+Description = Annotated[str, StringConstraints(max_length=endpoints.DESCRIPTION_MAX)]
+EventTypes = Annotated[list[str], Field(min_length=1, max_length=endpoints.EVENT_TYPES_MAX)]
+Headers = Annotated[dict[str, str], Field(max_length=endpoints.HEADERS_MAX)]
+Choice = Annotated[str, StringConstraints(max_length=32)]
+
+
+class EndpointBody(BaseModel):
+    """What `POST /v1/endpoints` takes."""
+
+    model_config = _Strict
+
+    url: str
+    event_types: EventTypes
+    transport: Choice = Transport.HTTP.value
+    description: Description = ""
+    rate_per_second: Rate = 10
+    burst: Burst = 20
+    max_concurrency: Concurrency = 8
+    ordering: Choice = Ordering.NONE.value
+    retry_profile: Choice = RetryProfile.DEFAULT.value
+    signature: Choice = SignatureForm.RELAY.value
+    headers: Headers = {}
+
+
+class EndpointPatch(BaseModel):
+    """What `PATCH /v1/endpoints/{id}` takes; what is left out stays as it is."""
+
+    model_config = _Strict
+
+    url: str | None = None
+    event_types: EventTypes | None = None
+    description: Description | None = None
+    rate_per_second: Rate | None = None
+    burst: Burst | None = None
+    max_concurrency: Concurrency | None = None
+    retry_profile: Choice | None = None
+    signature: Choice | None = None
+    headers: Headers | None = None
+
+
+class BatchBody(BaseModel):
+    """What `POST /v1/events/batch` takes; each item is checked on its own."""
+
+    model_config = _Strict
+
+    events: Annotated[list[Any], Field(min_length=1)]
+
+
+class BatchItem(BaseModel):
+    """One event of a batch: its bytes as text (sent as UTF-8) or as base64."""
+
+    model_config = _Strict
+
+    type: str | None = None
+    content_type: str | None = None
+    idempotency_key: str | None = None
+    payload: str | None = None
+    payload_base64: str | None = None
+
+
+def parse(model: type[Model], body: bytes) -> Model:
+    """Read a JSON body as a model; raises RelayError naming the field at fault."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RelayError(
+            ErrorCode.BODY_NOT_JSON, "The body is not valid JSON.", expected="a JSON object"
+        ) from error
+    return checked(model, value)
+
+
+def checked(model: type[Model], value: object) -> Model:
+    """Read a parsed JSON value as a model; raises RelayError naming the field at fault."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise _first_fault(error, model) from None
+
+
+def endpoint_of(tenant: str, body: EndpointBody) -> Endpoint:
+    """Make the draft of an endpoint; its id, secret and time are still to come."""
+    return Endpoint(
+        tenant=tenant,
+        id="",
+        url=body.url,
+        event_types=patterns(body.event_types),
+        created_ms=0,
+        transport=choice(Transport, body.transport, "transport"),
+        description=body.description,
+        limits=Limits(body.rate_per_second, body.burst, body.max_concurrency),
+        ordering=choice(Ordering, body.ordering, "ordering"),
+        retry_profile=choice(RetryProfile, body.retry_profile, "retry_profile"),
+        signature=choice(SignatureForm, body.signature, "signature"),
+        headers=custom_headers(body.headers),
+    )
+
+
+def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
+    """Lay a patch over an endpoint; a new URL needs the custom headers' values again."""
+    given = body.model_dump(exclude_none=True)
+    if "url" in given and given["url"] != old.url and old.headers and "headers" not in given:
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            "A new URL needs the custom headers again: their values belong to the old one.",
+            field="headers",
+            expected="`headers` with every value, or an empty object",
+        )
+    changes: dict[str, Callable[[Any], Any]] = {
+        "url": str,
+        "event_types": patterns,
+        "description": str,
+        "retry_profile": lambda text: choice(RetryProfile, text, "retry_profile"),
+        "signature": lambda text: choice(SignatureForm, text, "signature"),
+        "headers": custom_headers,
+    }
+    fields = {name: read(given[name]) for name, read in changes.items() if name in given}
+    numbers = ("rate_per_second", "burst", "max_concurrency")
+    limits = {name: given.get(name, getattr(old.limits, name)) for name in numbers}
+    return replace(old, **fields, limits=Limits(**limits))
+
+
+def patterns(texts: list[str]) -> tuple[str, ...]:
+    """Check subscription patterns; each counts once."""
+    return tuple(dict.fromkeys(events.valid_pattern(text, "event_types") for text in texts))
+
+
+def custom_headers(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Check custom headers; raises RelayError naming the one at fault."""
+    names = [name.lower() for name in given]
+    for name, value in given.items():
+        expected = header_fault(name, value)
+        if value == MASK:
+            expected = "the value itself; the mask stands for one that cannot be read back"
+        if names.count(name.lower()) > 1:
+            expected = "each header once"
+        if expected is not None:
+            shown = name if name.isascii() and name.isprintable() else "with an odd name"
+            raise RelayError(
+                ErrorCode.FIELD_INVALID,
+                f"The custom header {shown[:100]} cannot be sent.",
+                field="headers",
+                expected=expected,
+            )
+    return tuple(given.items())
+
+
+Kind = TypeVar("Kind", Transport, Ordering, RetryProfile, SignatureForm)
+
+
+def choice(kind: type[Kind], text: str, field: str) -> Kind:
+    """Read one of a fixed set of words, or raise RelayError naming them."""
+    try:
+        return kind(text)
+    except ValueError:
+        words = ", ".join(each.value for each in kind)
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            f"`{field}` is not one of its words.",
+            field=field,
+            expected=f"one of: {words}",
+        ) from None
+
+
+def _first_fault(error: ValidationError, model: type[BaseModel]) -> RelayError:
+    faults = error.errors()
+    unknown = [str(fault["loc"][-1]) for fault in faults if fault["type"] == "extra_forbidden"]
+    if unknown:
+        known = ", ".join(model.model_fields)
+        shown = ", ".join(name[:100] for name in unknown[:_SHOWN_MAX])
+        return RelayError(
+            ErrorCode.FIELD_UNKNOWN,
+            f"Unknown field: {shown}.",
+            field=unknown[0][:100],
+            expected=f"any of: {known}",
+        )
+    fault = faults[0]
+    field = ".".join(str(part) for part in fault["loc"])
+    detail = f"`{field}`: {fault['msg']}." if field else "The body is not a JSON object."
+    return RelayError(ErrorCode.FIELD_INVALID, detail, field=field, expected=str(fault["msg"]))

@@ -1,0 +1,39 @@
+"""The opaque cursor of a list: its place and the list it belongs to."""
+
+import base64
+import binascii
+import json
+
+from chalicelib.domain.errors import ErrorCode, RelayError
+
+CURSOR_MAX = 1_024
+
+
+def dump(listing: str, after: str) -> str | None:
+    """Write the cursor that continues a list after an item; None at the end."""
+    if not after:
+        return None
+    return base64.urlsafe_b64encode(json.dumps([listing, after]).encode()).decode("ascii").rstrip("=")
+
+
+def load(listing: str, cursor: str | None) -> str:
+    """Read where a cursor of this very list stands; raises RelayError for any other."""
+    if cursor is None:
+        return ""
+    try:
+        padded = cursor.encode("ascii")[:CURSOR_MAX] + b"=" * (-len(cursor) % 4)
+        owner, after = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (ValueError, TypeError, binascii.Error, RecursionError):
+        owner, after = None, None
+    if owner != listing or not isinstance(after, str) or not _plain(after):
+        raise RelayError(
+            ErrorCode.CURSOR_INVALID,
+            "The cursor is not one of this list.",
+            field="cursor",
+            expected="the `cursor` of this list's previous page, or none",
+        )
+    return after
+
+
+def _plain(after: str) -> bool:
+    return bool(after) and all("-" <= each <= "z" for each in after)
