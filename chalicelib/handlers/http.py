@@ -32,9 +32,9 @@ class Api(Chalice):
 
     def __call__(self, event: Any, context: Any) -> Any:  # noqa: ANN401 - what Lambda gives and takes
         """Answer a proxy event; a caller who names no media type takes any."""
-        headers = event.get("multiValueHeaders") or {}
+        headers = event.get("headers") or {}
         if not any(name.lower() == "accept" for name in headers):
-            event["multiValueHeaders"] = {**headers, "Accept": ["*/*"]}
+            event = {**event, "headers": {**headers, "Accept": "*/*"}}
         return super().__call__(event, context)
 
 

@@ -1,1 +1,1 @@
-"""The measurements, run by hand; may not be collected as tests."""
+"""Benchmarks, run by hand: the whole local stack under load, its figures written as JSON."""

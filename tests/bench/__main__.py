@@ -1,0 +1,23 @@
+"""`python -m tests.bench`: run the benchmark and write build/bench/throughput.json."""
+
+import json
+import sys
+from pathlib import Path
+
+from tests.bench.throughput import run
+
+TARGET = Path("build/bench/throughput.json")
+
+
+def main() -> int:
+    """Run it; the exit code is 1 when anything was lost or came twice."""
+    figures = run()
+    TARGET.parent.mkdir(parents=True, exist_ok=True)
+    TARGET.write_text(json.dumps(figures, indent=2) + "\n")
+    print(f"written to {TARGET}")
+    faults = [n for name, n in figures.items() if name.endswith(("lost", "duplicates")) and n]
+    return int(bool(faults))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

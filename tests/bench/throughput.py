@@ -1,0 +1,172 @@
+"""The throughput benchmark: four cases of events posted while they are delivered."""
+
+import asyncio
+import json
+import os
+import statistics
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from tests.bench.load import Posted, post_all
+from tests.bench.stack import BenchStack, Costs
+
+EVENTS = int(os.environ.get("RELAYBENCH_EVENTS", "3000"))
+WARM_UP = 400
+BODY_BYTES = 2_048
+BATCH = 10
+SETTLED_WITHIN_S = 60
+BARE_POSTS = 500
+EVENT_SOURCE = frozenset({"workers sqs ReceiveMessage", "workers sqs DeleteMessageBatch"})
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case: its prefix in the result, how many endpoints, how events are posted and how fast."""
+
+    prefix: str
+    endpoints: int
+    in_tens: bool
+    events_per_s: float
+
+
+CASES = (
+    Case("", 8, in_tens=True, events_per_s=330),
+    Case("single_", 8, in_tens=False, events_per_s=132),
+    Case("wide_", 200, in_tens=True, events_per_s=330),
+    Case("wide_single_", 200, in_tens=False, events_per_s=132),
+)
+
+
+def run() -> dict[str, Any]:
+    """Run every case, each on a stack of its own, and the bare comparison; give all figures."""
+    wanted = os.environ.get("RELAYBENCH_CASES")
+    figures: dict[str, Any] = {}
+    for case in CASES:
+        if wanted is not None and case.prefix not in wanted.split(","):
+            continue
+        with BenchStack() as stack:
+            figures |= {case.prefix + name: value for name, value in _case(stack, case).items()}
+            if "bare_post_cpu_us" not in figures:
+                figures["bare_post_cpu_us"] = _bare_post_cpu_us(stack)
+        print(json.dumps({k: v for k, v in figures.items() if k.startswith(case.prefix)}, indent=2), flush=True)
+    return figures
+
+
+def _case(stack: BenchStack, case: Case) -> dict[str, Any]:
+    for number in range(case.endpoints):
+        _endpoint(stack, number)
+    asyncio.run(_post(stack, case, WARM_UP))
+    _wait_for(stack, WARM_UP)
+    time.sleep(1.0)
+    before = stack.costs()
+    posted = asyncio.run(_post(stack, case, EVENTS))
+    accepted = _accepted(posted)
+    _wait_for(stack, WARM_UP + len(accepted))
+    time.sleep(1.0)
+    costs = stack.costs().since(before)
+    received = stack.ask("GET", f"/received?brief=1&after={0}", receiver=True)
+    return _figures(case, accepted, received, posted, costs)
+
+
+def _endpoint(stack: BenchStack, number: int) -> None:
+    url = f"http://127.0.0.1:{stack.receiver_port}/verify/{number}"
+    body = {
+        "url": url,
+        "event_types": [f"bench.e{number}"],
+        "rate_per_second": 100_000,
+        "burst": 100_000,
+    }
+    made = stack.ask("POST", "/v1/endpoints", body)
+    stack.ask("POST", "/secret", {"secret": made["secret"], "endpoint": str(number)}, receiver=True)
+
+
+async def _post(stack: BenchStack, case: Case, events: int) -> Posted:
+    payloads = [_payload(number, case.endpoints) for number in range(events)]
+    if not case.in_tens:
+        bodies = [payload.encode() for payload in payloads]
+        return await post_all(stack.api_port, "/v1/events", bodies, case.events_per_s)
+    tens = [payloads[start : start + BATCH] for start in range(0, events, BATCH)]
+    bodies = [json.dumps({"events": [{"payload": each} for each in ten]}).encode() for ten in tens]
+    return await post_all(stack.api_port, "/v1/events/batch", bodies, case.events_per_s / BATCH)
+
+
+def _payload(number: int, endpoints: int) -> str:
+    head = {"type": f"bench.e{number % endpoints}", "number": number}
+    lines = [f"line {number * 31 + place}: {'abcdefgh'[place % 8] * 3}" for place in range(120)]
+    text = json.dumps({**head, "lines": lines})
+    return json.dumps({**head, "lines": text[: BODY_BYTES - 60]})
+
+
+def _accepted(posted: Posted) -> dict[str, float]:
+    """Give the delivery ids that 202 answers named."""
+    ids: dict[str, float] = {}
+    for _, body in posted.answers:
+        document = json.loads(body)
+        for item in document.get("results", [document]):
+            ids.update(dict.fromkeys(item.get("delivery_ids", []), 0.0))
+    return ids
+
+
+def _wait_for(stack: BenchStack, count: int) -> None:
+    deadline = time.monotonic() + SETTLED_WITHIN_S
+    while time.monotonic() < deadline:
+        if stack.ask("GET", "/received?count=1", receiver=True)["count"] >= count:
+            return
+        time.sleep(0.25)
+
+
+def _figures(
+    case: Case, accepted: dict[str, float], received: list[dict[str, Any]], posted: Posted, costs: Costs
+) -> dict[str, Any]:
+    arrivals = [each for each in received if each["delivery_id"] in accepted]
+    good = {each["delivery_id"] for each in arrivals if each["verified"]}
+    waits = sorted(_inside_ms(each) for each in arrivals)
+    last_s = max((each["received_at"] for each in arrivals), default=0.0) / 1000
+    count = max(1, len(good))
+    calls = sum(count for name, count in costs.calls.items() if name not in EVENT_SOURCE)
+    ingest = _ingest_calls(costs.calls)
+    return {
+        "accepted": len(accepted),
+        "delivered": len(good),
+        "lost": len(set(accepted) - good),
+        "duplicates": len(arrivals) - len({each["delivery_id"] for each in arrivals}),
+        "deliveries_per_s": round(len(good) / max(0.001, last_s - posted.began_s), 1),
+        "offered_per_s": case.events_per_s,
+        "p50_ms": round(statistics.median(waits), 1) if waits else None,
+        "p99_ms": round(waits[int(len(waits) * 0.99) - 1], 1) if waits else None,
+        "cpu_us_per_delivery": round(costs.cpu_s * 1e6 / count),
+        "aws_calls_per_delivery": round((calls - ingest) / count, 3),
+        "aws_calls_per_accepted_event": round(ingest / max(1, len(accepted)), 3),
+        "event_source_calls_per_delivery": round(
+            sum(n for name, n in costs.calls.items() if name in EVENT_SOURCE) / count, 3
+        ),
+        "rows_per_visit_mean": round(costs.granted / max(1, costs.admitted), 2),
+        "write_units_per_delivery": round(costs.write_units / count, 2),
+        "calls": dict(costs.calls),
+    }
+
+
+def _ingest_calls(calls: Counter[str]) -> int:
+    return sum(n for name, n in calls.items() if name.startswith("api "))
+
+
+def _inside_ms(arrival: dict[str, Any]) -> float:
+    """Give the time from acceptance (the millisecond in the delivery id) to arrival."""
+    accepted_ms = int(arrival["delivery_id"].replace("-", "")[:12], 16)
+    return max(0.0, float(arrival["received_at"]) - accepted_ms)
+
+
+def _bare_post_cpu_us(stack: BenchStack) -> int:
+    """Give what a plain httpx client costs for each post of the same size to the same receiver."""
+    body = b"x" * BODY_BYTES
+    with httpx.Client(trust_env=False) as client:
+        url = f"http://127.0.0.1:{stack.receiver_port}/sink"
+        client.post(url, content=body)
+        began = time.process_time()
+        for _ in range(BARE_POSTS):
+            client.post(url, content=body)
+        return round((time.process_time() - began) / BARE_POSTS * 1e6)
