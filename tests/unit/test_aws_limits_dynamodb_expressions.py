@@ -12,6 +12,7 @@ from tests.unit.aws_limits import Limit, Params, call, refusal_of
 
 N = {"N": "1"}
 S = {"S": "x"}
+TEXTS = {":p", ":q", ":lo", ":hi"}
 KEY = {"pk": {"S": "p"}, "sk": {"S": "s"}}
 
 
@@ -20,9 +21,10 @@ Values = dict[str, Any] | None
 
 
 def request(names: Names, values: Values, **fields: object) -> Params:
-    """Define every :placeholder that the expressions mention as a number, unless `values` has it."""
+    """Define every :placeholder that the expressions mention: what `values` has, a text, or else a number."""
     text = " ".join(str(value) for name, value in fields.items() if name.endswith("Expression"))
-    defined = dict.fromkeys(re.findall(r":[A-Za-z0-9_]+", text), N) | (values or {})
+    defined = {name: S if name in TEXTS else N for name in re.findall(r":[A-Za-z0-9_]+", text)}
+    defined |= values or {}
     optional = {"ExpressionAttributeNames": names, "ExpressionAttributeValues": defined}
     return {"TableName": "relay-owed"} | fields | {name: value for name, value in optional.items() if value}
 
@@ -140,6 +142,9 @@ BAD_CONDITIONS = {
     "attribute_exists(:x)": "needs an attribute",
     "begins_with(a, :x)": "begins_with cannot take a value of type N",
     "attribute_type(a, :x)": "needs one of",
+    "begins_with(:x, a)": "begins_with cannot take a value of type N",
+    "size(:x) > :y": "size cannot take a value of type N",
+    "size(size(a)) > :y": "size cannot take size()",
     "a = :x b": "nothing more",
     "a = :x)": "nothing more",
     "(a = :x": "expected )",
@@ -156,32 +161,35 @@ KEY_CONDITIONS = {
     ),
     "a range on the range key": Limit(
         "dynamodb.query",
-        query("pk = :p AND sk <= :n"),
-        query("pk = :p AND sk <> :n"),
+        query("pk = :p AND sk <= :hi"),
+        query("pk = :p AND sk <> :hi"),
         "KeyConditionExpression",
     ),
     "both bounds": Limit(
         "dynamodb.query",
-        query("pk = :p AND sk BETWEEN :a AND :b"),
-        query("pk = :p AND sk > :a AND sk < :b"),
+        query("pk = :p AND sk BETWEEN :lo AND :hi"),
+        query("pk = :p AND sk > :lo AND sk < :hi"),
         "KeyConditionExpression",
     ),
     "a prefix": Limit(
         "dynamodb.query",
-        query("pk = :p AND begins_with(sk, :n)", values={":n": S}),
-        query("pk = :p AND contains(sk, :n)"),
+        query("pk = :p AND begins_with(sk, :lo)"),
+        query("pk = :p AND contains(sk, :lo)"),
         "KeyConditionExpression",
     ),
     "AND alone": Limit(
         "dynamodb.query",
-        query("(pk = :p) AND (sk = :n)"),
+        query("(pk = :p) AND (sk = :hi)"),
         query("pk = :p OR pk = :q"),
         "KeyConditionExpression",
     ),
     "values alone": Limit("dynamodb.query", query(":p = pk"), query("pk = a"), "KeyConditionExpression"),
+    "values of the key's type": Limit(
+        "dynamodb.query", query("pk = :p"), query("pk = :n"), "KeyConditionExpression"
+    ),
     "values that are not empty": Limit(
         "dynamodb.query",
-        query("pk = :p", values={":p": S}),
+        query("pk = :p"),
         query("pk = :p", values={":p": {"S": ""}}),
         "KeyConditionExpression",
     ),
@@ -192,7 +200,7 @@ KEY_CONDITIONS = {
         "KeyConditionExpression",
     ),
     "a range on a key attribute": Limit(
-        "dynamodb.query", query("pk = :p AND sk > :n"), query("pk = :p AND a > :n"), "KeyConditionExpression"
+        "dynamodb.query", query("pk = :p AND sk > :lo"), query("pk = :p AND a > :n"), "KeyConditionExpression"
     ),
     "a condition at all": Limit(
         "dynamodb.query", query("pk = :p"), {"TableName": "relay-owed"}, "KeyConditionExpression"
@@ -309,6 +317,18 @@ SHAPES = {
         delete_if("a < :x", values={":x": {"BOOL": True}}),
         "ConditionExpression",
     ),
+    "bounds in order": Limit(
+        "dynamodb.delete_item",
+        delete_if("a BETWEEN :x AND :y", {":x": {"N": "9"}, ":y": {"N": "10"}}),
+        delete_if("a BETWEEN :x AND :y", {":x": {"S": "9"}, ":y": {"S": "10"}}),
+        "ConditionExpression",
+    ),
+    "bounds of one type": Limit(
+        "dynamodb.delete_item",
+        delete_if("a BETWEEN :x AND :y", {":x": {"B": b"a"}, ":y": {"B": b"a"}}),
+        delete_if("a BETWEEN :x AND :y", {":x": {"B": b"a"}, ":y": {"S": "a"}}),
+        "ConditionExpression",
+    ),
     "sums of numbers": Limit(
         "dynamodb.update_item",
         update("SET a = a + :x"),
@@ -327,10 +347,10 @@ SHAPES = {
     "a projection without reserved words": Limit(
         "dynamodb.get_item", get("a, #n", names={"#n": "name"}), get("a, name"), "ProjectionExpression"
     ),
-    "an update that fits an item": Limit(
+    "an update that writes 400 KB": Limit(
         "dynamodb.update_item",
-        update("SET a = :x", values={":x": {"S": "x" * (409_600 - 7)}}),
-        update("SET a = :x", values={":x": {"S": "x" * (409_600 - 6)}}),
+        update("SET a.b = :x REMOVE cd", values={":x": {"S": "x" * (409_600 - 3 - 19 - 6 - 3)}}),
+        update("SET a.b = :x REMOVE cd", values={":x": {"S": "x" * (409_600 - 3 - 19 - 6 - 2)}}),
         "UpdateExpression",
     ),
     "an index's key that is not empty": Limit(

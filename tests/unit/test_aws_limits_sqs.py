@@ -53,7 +53,9 @@ def queue(name: str = "relay-delayed", **attributes: str) -> Params:
 
 
 def redrive(target: str, most: object) -> str:
-    return json.dumps({"deadLetterTargetArn": f"arn:aws:sqs:us-east-1:0:{target}", "maxReceiveCount": most})
+    return json.dumps(
+        {"deadLetterTargetArn": f"arn:aws:sqs:us-east-1:000000000000:{target}", "maxReceiveCount": most}
+    )
 
 
 MESSAGES = {
@@ -134,7 +136,7 @@ BATCHES = {
     "ten receipts": Limit(
         "sqs.delete_message_batch", receipts(*"0123456789"), receipts(*"0123456789a"), "Entries"
     ),
-    "distinct ids": Limit("sqs.delete_message_batch", receipts("a", "A"), receipts("a", "a"), "Entries[1]"),
+    "distinct ids": Limit("sqs.delete_message_batch", receipts("a", "b"), receipts("a", "a"), "Entries[1]"),
     "an id of 80": Limit("sqs.delete_message_batch", receipts("a" * 80), receipts("a" * 81), "Entries[0].Id"),
     "an id of letters, digits, _ and -": Limit(
         "sqs.delete_message_batch", receipts("aZ0_-"), receipts("a.b"), "Entries[0].Id"
@@ -267,8 +269,17 @@ QUEUES = {
         queue(RedrivePolicy='{"maxReceiveCount": 3}'),
         "Attributes.RedrivePolicy",
     ),
+    "a dead-letter queue by its ARN": Limit(
+        "sqs.create_queue",
+        queue(RedrivePolicy=redrive("dead", 3)),
+        queue(RedrivePolicy='{"deadLetterTargetArn": "dead", "maxReceiveCount": 3}'),
+        "Attributes.RedrivePolicy.deadLetterTargetArn",
+    ),
     "a redrive policy in JSON": Limit(
-        "sqs.create_queue", queue(RedrivePolicy=""), queue(RedrivePolicy="dead"), "Attributes.RedrivePolicy"
+        "sqs.set_queue_attributes",
+        {"QueueUrl": STANDARD, "Attributes": {"RedrivePolicy": ""}},
+        {"QueueUrl": STANDARD, "Attributes": {"RedrivePolicy": "dead"}},
+        "Attributes.RedrivePolicy",
     ),
     "sources with byQueue only": Limit(
         "sqs.create_queue",

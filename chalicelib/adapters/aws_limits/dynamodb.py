@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from chalicelib.adapters.aws_limits.change_rules import check_change, check_change_size
+from chalicelib.adapters.aws_limits.change_rules import check_change, check_change_size, check_written_size
 from chalicelib.adapters.aws_limits.dynamodb_values import check_value, item_size
 from chalicelib.adapters.aws_limits.expressions import Expressions, read_expressions
 from chalicelib.adapters.aws_limits.item_rules import check_index_name, check_table_name, check_whole_item
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from chalicelib.adapters.aws_limits.table_keys import KnownTables
 
 TRANSACTION_LARGEST_BYTES = 4 * 1_048_576
-BATCH_LARGEST_BYTES = 16 * 1_048_576
 BATCH_WRITES_MOST = 25
 BATCH_READS_MOST = 100
 _ACTIONS = frozenset({"Put", "Update", "Delete", "ConditionCheck"})
@@ -113,6 +112,8 @@ class DynamoDbRules:
                 refuse(f"{where}UpdateExpression", f"{path.root} is part of the key and cannot be changed")
         expression = f"{where}UpdateExpression"
         check_change(expressions.change, self._tables.of(table), self._tables.ttl_of(table), expression)
+        if not where:  # UpdateItem itself, no action of a transaction
+            check_written_size(expressions.change, expression)
         return check_change_size(expressions.change, key, expression)
 
     def _check_search(self, operation: str, params: Params) -> None:
@@ -126,17 +127,16 @@ class DynamoDbRules:
             check_query(params, expressions.key_condition, expressions.filter_, keys)
 
     def _check_batch_write(self, tables: Mapping[str, list[Params]]) -> None:
+        """Refuse a bad batch; its limit of 16 MB is out of reach, 25 items of 400 KB being 10 MB."""
         _check_total(tables, BATCH_WRITES_MOST)
-        total = 0
         for table, requests in tables.items():
             identities = []
             for place, request in enumerate(requests):
                 action, where = _one_of(request, f"RequestItems.{table}[{place}]")
-                total += self._check_request({**request[action], "TableName": table}, f"{where}.{action}.")
+                self._check_request({**request[action], "TableName": table}, f"{where}.{action}.")
                 attributes = request[action].get("Item") or request[action].get("Key")
                 identities.append(self._tables.of(table).identity(attributes))
             check_distinct(identities, f"RequestItems.{table}", "items")
-        check_bytes(total, BATCH_LARGEST_BYTES, "RequestItems")
 
     def _check_batch_get(self, tables: Mapping[str, Params]) -> None:
         _check_total({table: request["Keys"] for table, request in tables.items()}, BATCH_READS_MOST)

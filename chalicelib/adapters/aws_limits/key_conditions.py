@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chalicelib.adapters.aws_limits.dynamodb_values import type_of
-from chalicelib.adapters.aws_limits.nodes import Call, Logic, Path, Value, children, conjuncts, roots
+from chalicelib.adapters.aws_limits.nodes import Call, Path, Value, children, conjuncts, roots
 from chalicelib.adapters.aws_limits.refusal import refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from chalicelib.adapters.aws_limits.nodes import Condition, Node
     from chalicelib.adapters.aws_limits.refusal import Params
     from chalicelib.adapters.aws_limits.table_keys import TableKeys
@@ -26,7 +28,7 @@ def check_query(
     """Refuse a query that is no equality on one attribute and at most one range on another."""
     if condition is None:
         refuse(_CONDITION, "is required")
-    operators = _operators(condition)
+    operators = _operators(condition, keys.types)
     names = _key_names(params, keys)
     if names is not None:
         _check_names(operators, names)
@@ -41,10 +43,10 @@ def _key_names(params: Params, keys: TableKeys) -> tuple[str, ...] | None:
     return keys.primary if keys.certain and params.get("IndexName") is None else None
 
 
-def _operators(condition: Condition) -> dict[str, str]:
+def _operators(condition: Condition, types: Mapping[str, str]) -> dict[str, str]:
     operators: dict[str, str] = {}
     for part in conjuncts(condition):
-        name, operator = _one(part)
+        name, operator = _one(part, types)
         if name in operators:
             refuse(_CONDITION, f"says two things about {name}")
         operators[name] = operator
@@ -53,23 +55,26 @@ def _operators(condition: Condition) -> dict[str, str]:
     return operators
 
 
-def _one(part: Condition) -> tuple[str, str]:
+def _one(part: Condition, types: Mapping[str, str]) -> tuple[str, str]:
     operator = part.function if isinstance(part, Call) else part.operator
     if operator not in _COMPARATORS:
         refuse(_CONDITION, "may only compare keys with = < <= > >= BETWEEN and begins_with, joined by AND")
-    return _key_of(tuple(child for child in children(part) if not isinstance(child, Logic))), operator
+    return _key_of(children(part), types), operator
 
 
-def _key_of(operands: tuple[Node, ...]) -> str:
+def _key_of(operands: tuple[Node, ...], types: Mapping[str, str]) -> str:
     paths = [operand for operand in operands if isinstance(operand, Path)]
     values = [operand for operand in operands if isinstance(operand, Value)]
     if len(paths) != 1 or len(paths[0].parts) != 1 or len(values) != len(operands) - 1:
         refuse(_CONDITION, "must compare one key attribute with values")
+    name = paths[0].root
     for value in values:
         kind = type_of(value.content)
-        if kind not in {"S", "N", "B"} or (kind != "N" and not value.content[kind]):
-            refuse(_CONDITION, f"{paths[0].root} needs a text, number or binary that is not empty")
-    return paths[0].root
+        if kind != types.get(name, kind) or kind not in {"S", "N", "B"}:
+            refuse(_CONDITION, f"{name} needs a value of type {types.get(name, 'S, N or B')}, not {kind}")
+        if not value.content[kind]:
+            refuse(_CONDITION, f"{name} needs a value that is not empty")
+    return name
 
 
 def _check_names(operators: dict[str, str], names: tuple[str, ...]) -> None:

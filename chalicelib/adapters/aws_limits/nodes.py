@@ -121,17 +121,24 @@ def children(node: Node) -> tuple[Node, ...]:
             return ()
 
 
+def every_node(node: Node) -> Iterator[Node]:
+    """Yield a condition or operand and all that it is made of."""
+    yield node
+    for child in children(node):
+        yield from every_node(child)
+
+
 def roots(node: Node) -> Iterator[str]:
     """Yield the top-level attributes that a condition or operand mentions."""
-    if isinstance(node, Path):
-        yield node.root
-    for child in children(node):
-        yield from roots(child)
+    return (part.root for part in every_node(node) if isinstance(part, Path))
 
 
 def operators(node: Node) -> int:
     """Count the operators and functions of a condition, as DynamoDB counts them against 300."""
+    return sum(_own_operators(part) for part in every_node(node))
+
+
+def _own_operators(node: Node) -> int:
     if isinstance(node, (Path, Value)):
         return 0
-    own = max(len(node.parts) - 1, 1) if isinstance(node, Logic) else 1
-    return own + sum(operators(child) for child in children(node))
+    return max(len(node.parts) - 1, 1) if isinstance(node, Logic) else 1

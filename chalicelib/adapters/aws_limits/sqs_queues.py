@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+(\.fifo)?")
 _NAME_LONGEST = 80
+_QUEUE_ARN = re.compile(r"arn:[a-z-]+:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+(\.fifo)?")
 _RANGES = {
     "DelaySeconds": (0, 900),
     "KmsDataKeyReusePeriodSeconds": (60, 86_400),
@@ -94,6 +95,8 @@ def _check_redrive(attributes: Mapping[str, str], *, fifo: bool) -> None:
     target, most = policy.get("deadLetterTargetArn"), policy.get("maxReceiveCount")
     if not isinstance(target, str) or most is None:
         refuse("Attributes.RedrivePolicy", "needs deadLetterTargetArn and maxReceiveCount")
+    if not _QUEUE_ARN.fullmatch(target):
+        refuse("Attributes.RedrivePolicy.deadLetterTargetArn", "must be the ARN of a queue")
     if not re.fullmatch(r"[0-9]{1,9}", str(most)) or not 1 <= int(most) <= _RECEIVES_MOST:
         refuse("Attributes.RedrivePolicy.maxReceiveCount", f"must lie between 1 and {_RECEIVES_MOST}")
     if is_fifo(target) != fifo:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from chalicelib.adapters.aws_limits.change_rules import check_change, check_change_size
 from chalicelib.adapters.aws_limits.dynamodb_values import canonical
 from chalicelib.adapters.aws_limits.item_rules import check_table_name, check_whole_item
-from chalicelib.adapters.aws_limits.nodes import Comparison, Path, Value, conjuncts
+from chalicelib.adapters.aws_limits.nodes import Comparison, Logic, Path, Value, conjuncts, every_node
 from chalicelib.adapters.aws_limits.refusal import check_count, check_distinct, refuse
 from chalicelib.adapters.aws_limits.statements import Statement, Verb, read_statement
 from chalicelib.adapters.aws_limits.table_keys import check_key_value
@@ -80,6 +80,7 @@ class StatementRules:
             check_whole_item(keys, ttl, statement.item, where)
         if statement.verb in {Verb.UPDATE, Verb.DELETE}:
             _check_whole_key(statement, keys, where)
+            _check_no_choice(statement, where)
         if statement.change is not None:
             check_change(statement.change, keys, ttl, where)
             check_change_size(statement.change, _key_of(statement, keys), where)
@@ -118,6 +119,14 @@ def _check_whole_key(statement: Statement, keys: TableKeys, where: str) -> None:
     for name in keys.primary if keys.certain else (keys.hash_key,):
         if name not in found:
             refuse(where, f"must say in WHERE what the key attribute {name} equals")
+
+
+def _check_no_choice(statement: Statement, where: str) -> None:
+    """Refuse OR in the condition of a write: AWS documents none there, and readers of its grammar differ."""
+    if statement.where is not None and any(
+        isinstance(node, Logic) and node.operator == "OR" for node in every_node(statement.where)
+    ):
+        refuse(where, "a write's condition takes no OR; send a statement for each case")
 
 
 def _key_of(statement: Statement, keys: TableKeys) -> Item:

@@ -26,11 +26,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token: its kind, its text as written, and where it begins."""
+    """One token: its kind, its text as written, where it begins, and a keyword or operator in capitals."""
 
     kind: Kind
     text: str
     at: int
+    key: str = ""
 
 
 EXPRESSION = re.compile(
@@ -65,9 +66,13 @@ def tokens_of(text: str, language: re.Pattern[str]) -> tuple[tuple[Token, ...], 
         if found is None or found.lastgroup is None:
             break
         if found.lastgroup != "skip":
-            tokens.append(Token(Kind(found.lastgroup), found.group(), place))
+            tokens.append(_token(Kind(found.lastgroup), found.group(), place))
         place = found.end()
     return (*tokens, Token(Kind.END, "", place)), place
+
+
+def _token(kind: Kind, text: str, at: int) -> Token:
+    return Token(kind, text, at, text.upper() if kind in {Kind.WORD, Kind.OPERATOR} else "")
 
 
 class Cursor:
@@ -100,11 +105,15 @@ class Cursor:
 
     def at(self, *texts: str) -> bool:
         """Say whether the next token is one of these operators or words, words in any case."""
-        return self.token.kind in {Kind.WORD, Kind.OPERATOR} and self.token.text.upper() in texts
+        return self._tokens[self._place].key in texts
 
     def accept(self, *texts: str) -> str | None:
         """Step over one of these operators or words and return it in capitals, or return None."""
-        return self.take().text.upper() if self.at(*texts) else None
+        key = self._tokens[self._place].key
+        if key not in texts:
+            return None
+        self._place += 1
+        return key
 
     def expect(self, *texts: str) -> str:
         """Step over one of these operators or words, or refuse the text."""
