@@ -139,6 +139,13 @@ def refuse_taken_port(what: str, port: int, option: str) -> None:
             raise CannotRunError(_taken(what, port, option))
 
 
+def free_port() -> int:
+    """Find a port that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
 def default_venv() -> Path:
     """Where ministack is installed, unless EMULATOR_VENV says otherwise."""
     return ROOT / os.environ.get("EMULATOR_VENV", ".venv-emulator")

@@ -114,7 +114,8 @@ class EventSources:
         self._slots.close()
         for poller in self._pollers:
             poller.join(max(0.0, deadline - time.monotonic()))
-        return self._slots.wait_idle(max(0.0, deadline - time.monotonic()))
+        running = self._slots.wait_idle(max(0.0, deadline - time.monotonic()))
+        return running - sum(poller.is_alive() for poller in self._pollers)
 
     def _function(self, name: str) -> Function:
         return Function(name, self._app.handler_map[name], self._options.timeout_s)

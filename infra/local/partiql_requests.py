@@ -132,10 +132,12 @@ def _remove(statement: Delete, keys: Sequence[str], on_failure: str) -> Request:
         raise StatementError("a DELETE returns no new item")
     key, rest = _split(statement.where, keys)
     names = _Names()
-    conditions = [_condition(names, part) for part in rest]
-    guarded = (
-        {"ConditionExpression": " AND ".join(conditions), **_on_failure(on_failure)} if conditions else {}
-    )
+    conditions = " AND ".join(_condition(names, part) for part in rest)
+    guarded: dict[str, str] = {}
+    if conditions:
+        # A DELETE of an item that is not there succeeds, whatever its WHERE clause asks for besides the key.
+        absent = f"attribute_not_exists({names.path((keys[0],))})"
+        guarded = {"ConditionExpression": f"{absent} OR ({conditions})", **_on_failure(on_failure)}
     body = {"TableName": statement.table, "Key": key, "ReturnValues": statement.returning.value}
     return Request("DeleteItem", {**body, **guarded, **names.body()})
 
