@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chalicelib.adapters.aws_limits.dialects import read_path
-from chalicelib.adapters.aws_limits.dynamodb_values import ALL_TYPES, in_order, type_of
+from chalicelib.adapters.aws_limits.dynamodb_values import ALL_TYPES, in_order
 from chalicelib.adapters.aws_limits.nodes import Call, Comparison, Logic, Path, Value, operators
-from chalicelib.adapters.aws_limits.tokens import Kind
+from chalicelib.adapters.aws_limits.operands import check_type, read_function, read_plain
 
 if TYPE_CHECKING:
     from chalicelib.adapters.aws_limits.dialects import Dialect
@@ -118,15 +117,9 @@ class ConditionReader:
         return inner
 
     def _bare_term(self) -> Node:
-        if self._cursor.token.kind is Kind.WORD and self._cursor.after.text == "(":
-            return self._call()
-        value = self._dialect.value()
-        return value if value is not None else read_path(self._dialect)
-
-    def _call(self) -> Call:
-        written = self._cursor.take().text
-        function = written.lower() if self._dialect.statement else written
-        self._cursor.expect("(")
+        function = read_function(self._dialect)
+        if function is None:
+            return read_plain(self._dialect)
         call = Call(function, self._operands(")"))
         self._check_call(call)
         return call
@@ -158,7 +151,7 @@ class ConditionReader:
             self._cursor.refuse(f"compares {first} with itself")
         if comparison.operator in _ORDERINGS:
             for operand in comparison.operands:
-                self._check_type(operand, _ORDERED_TYPES, comparison.operator)
+                check_type(self._cursor, operand, _ORDERED_TYPES, comparison.operator)
         return comparison
 
     def _check_call(self, call: Call) -> None:
@@ -171,13 +164,9 @@ class ConditionReader:
         if call.function == "attribute_type":
             self._check_type_name(call.arguments[1])
         for argument in call.arguments:
-            self._check_type(argument, _ARGUMENT_TYPES.get(call.function, ALL_TYPES), call.function)
+            check_type(self._cursor, argument, _ARGUMENT_TYPES.get(call.function, ALL_TYPES), call.function)
             if isinstance(argument, Call):
                 self._cursor.refuse(f"{call.function} cannot take {argument.function}()")
-
-    def _check_type(self, operand: Operand, allowed: frozenset[str], operator: str) -> None:
-        if isinstance(operand, Value) and type_of(operand.content) not in allowed:
-            self._cursor.refuse(f"{operator} cannot take a value of type {type_of(operand.content)}")
 
     def _check_type_name(self, operand: Operand) -> None:
         name = operand.content.get("S") if isinstance(operand, Value) else None

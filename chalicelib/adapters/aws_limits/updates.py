@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chalicelib.adapters.aws_limits.dialects import read_path
-from chalicelib.adapters.aws_limits.dynamodb_values import type_of
 from chalicelib.adapters.aws_limits.nodes import Assignment, Call, Change, Path, Sum, Value
-from chalicelib.adapters.aws_limits.tokens import Kind
+from chalicelib.adapters.aws_limits.operands import check_type, read_function, read_plain
 
 if TYPE_CHECKING:
     from chalicelib.adapters.aws_limits.dialects import Dialect
@@ -53,7 +52,7 @@ class AssignmentReader:
         path, value = read_path(self._dialect), self._dialect.value()
         if value is None:
             self._cursor.refuse_token(f"{clause} needs a value placeholder")
-        self._check_type(value, allowed, clause)
+        check_type(self._cursor, value, allowed, clause)
         return path, value
 
     def _assignment(self) -> Assignment:
@@ -81,7 +80,7 @@ class AssignmentReader:
         right = self._operand()
         self._refuse_more("only one + or -")
         for operand in (left, right):
-            self._check_type(operand, frozenset({"N"}), operator)
+            check_type(self._cursor, operand, frozenset({"N"}), operator)
         return Sum(operator, (left, right))
 
     def _refuse_more(self, rule: str) -> None:
@@ -93,15 +92,10 @@ class AssignmentReader:
             inner = self._operand()
             self._cursor.expect(")")
             return inner
-        if self._cursor.token.kind is Kind.WORD and self._cursor.after.text == "(":
-            return self._call()
-        value = self._dialect.value()
-        return value if value is not None else read_path(self._dialect)
+        function = read_function(self._dialect)
+        return read_plain(self._dialect) if function is None else self._call(function)
 
-    def _call(self) -> Call:
-        written = self._cursor.take().text
-        function = written.lower() if self._dialect.statement else written
-        self._cursor.expect("(")
+    def _call(self, function: str) -> Call:
         arguments = [self._operand()]
         while self._cursor.accept(","):
             arguments.append(self._operand())
@@ -120,7 +114,7 @@ class AssignmentReader:
             self._cursor.refuse("if_not_exists needs an attribute first")
         if call.function == "list_append":
             for argument in call.arguments:
-                self._check_type(argument, frozenset({"L"}), call.function)
+                check_type(self._cursor, argument, frozenset({"L"}), call.function)
 
     def _check_set_function(self, path: Path, value: Operand | Sum) -> None:
         if not isinstance(value, Call) or value.function not in {"set_add", "set_delete"}:
@@ -129,11 +123,7 @@ class AssignmentReader:
             self._cursor.refuse(f"the first operand of {value.function} must be the attribute that is set")
         if not isinstance(value.arguments[1], Value):
             self._cursor.refuse(f"the second operand of {value.function} must be a set")
-        self._check_type(value.arguments[1], _SET_TYPES, value.function)
-
-    def _check_type(self, operand: Operand, allowed: frozenset[str], operator: str) -> None:
-        if isinstance(operand, Value) and type_of(operand.content) not in allowed:
-            self._cursor.refuse(f"{operator} cannot take a value of type {type_of(operand.content)}")
+        check_type(self._cursor, value.arguments[1], _SET_TYPES, value.function)
 
 
 def read_update(dialect: Dialect) -> Change:
