@@ -23,6 +23,7 @@ from chalicelib.settings import Settings
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
 
+    from chalicelib.adapters.aws_json import JsonService
     from chalicelib.adapters.clock import SystemClock, SystemDice
     from chalicelib.adapters.dynamodb.capturing import DynamoCapturing
     from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints, DynamoKeys
@@ -78,6 +79,14 @@ def client(service: str) -> Any:  # noqa: ANN401 - boto3's clients have no commo
 
 
 @cache
+def json_service(name: str) -> "JsonService":
+    """Give the lean client of DynamoDB or SQS, with the hooks of the full one."""
+    from chalicelib.adapters.aws_json import JsonService
+
+    return JsonService(client(name))
+
+
+@cache
 def rules() -> Rules:
     """Give the numbers of every gate."""
     of = settings()
@@ -104,7 +113,7 @@ def tables() -> "DynamoTables":
     """Give the tables."""
     from chalicelib.adapters.dynamodb.tables import DynamoTables
 
-    return DynamoTables(client("dynamodb"), settings().resource_prefix)
+    return DynamoTables(json_service("dynamodb"), settings().resource_prefix)
 
 
 @cache
@@ -168,7 +177,7 @@ def queues() -> "Queues":
     """Give the queues' URLs."""
     from chalicelib.adapters.sqs import Queues
 
-    return Queues(client("sqs"), settings().resource_prefix)
+    return Queues(json_service("sqs"), settings().resource_prefix)
 
 
 @cache
@@ -176,7 +185,7 @@ def bells() -> "SqsBells":
     """Give what rings lanes."""
     from chalicelib.adapters.sqs import SqsBells
 
-    return SqsBells(client("sqs"), queues(), settings().shard_count)
+    return SqsBells(json_service("sqs"), queues(), settings().shard_count)
 
 
 @cache
@@ -185,7 +194,7 @@ def receipts(queue_arn: str) -> "SqsReceipts":
     from chalicelib.adapters.sqs import SqsReceipts
 
     name = queue_arn.rpartition(":")[2].removeprefix(settings().resource_prefix)
-    return SqsReceipts(client("sqs"), queues().url(name))
+    return SqsReceipts(json_service("sqs"), queues().url(name))
 
 
 @cache

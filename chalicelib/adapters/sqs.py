@@ -3,17 +3,15 @@
 import json
 import secrets
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from chalicelib.adapters.aws_json import JsonService
 from chalicelib.application.ports import Bell, Unavailable
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Lane
 from chalicelib.wire import bell as bells
-
-if TYPE_CHECKING:
-    from mypy_boto3_sqs import SQSClient
 
 BATCH_MAX = 10
 DELAY_MAX_S = 900
@@ -23,16 +21,16 @@ HIDE_MAX_S = 43_200
 class Queues:
     """The URLs of Relay's queues, asked for once each."""
 
-    def __init__(self, client: "SQSClient", prefix: str) -> None:
+    def __init__(self, service: JsonService, prefix: str) -> None:
         """Look queues up by name under a prefix."""
-        self._client = client
+        self._service = service
         self._prefix = prefix
         self._urls: dict[str, str] = {}
 
     def url(self, name: str) -> str:
         """Give a queue's URL by its name without the prefix."""
         if name not in self._urls:
-            answer = self._client.get_queue_url(QueueName=self._prefix + name)
+            answer = self._service.call("GetQueueUrl", QueueName=self._prefix + name)
             self._urls[name] = answer["QueueUrl"]
         return self._urls[name]
 
@@ -40,9 +38,9 @@ class Queues:
 class SqsBells:
     """Rings lanes on the FIFO shard of their endpoint."""
 
-    def __init__(self, client: "SQSClient", queues: Queues, shards: int) -> None:
-        """Use a client and that many shards."""
-        self._client = client
+    def __init__(self, service: JsonService, queues: Queues, shards: int) -> None:
+        """Ring on that many shards."""
+        self._service = service
         self._queues = queues
         self._shards = shards
 
@@ -76,15 +74,15 @@ class SqsBells:
             for place, each in enumerate(batch)
         ]
         try:
-            answer = self._client.send_message_batch(QueueUrl=self._queues.url(queue), Entries=entries)
+            answer = self._service.call("SendMessageBatch", QueueUrl=self._queues.url(queue), Entries=entries)
         except (ClientError, BotoCoreError):
             return len(batch)
         return len(answer.get("Failed", []))
 
     def _send_plain(self, queue: str, body: str, delay_s: int) -> int:
         try:
-            self._client.send_message(
-                QueueUrl=self._queues.url(queue), MessageBody=body, DelaySeconds=delay_s
+            self._service.call(
+                "SendMessage", QueueUrl=self._queues.url(queue), MessageBody=body, DelaySeconds=delay_s
             )
         except (ClientError, BotoCoreError):
             return 1
@@ -94,9 +92,9 @@ class SqsBells:
 class SqsReceipts:
     """The received bells of one queue, by their receipt handles."""
 
-    def __init__(self, client: "SQSClient", queue_url: str) -> None:
-        """Use a client for one queue."""
-        self._client = client
+    def __init__(self, service: JsonService, queue_url: str) -> None:
+        """Use SQS for one queue."""
+        self._service = service
         self._queue_url = queue_url
 
     def delete(self, receipts: Sequence[str]) -> None:
@@ -104,7 +102,7 @@ class SqsReceipts:
         for batch in _tens(receipts):
             entries: Any = [{"Id": str(place), "ReceiptHandle": each} for place, each in enumerate(batch)]
             try:
-                self._client.delete_message_batch(QueueUrl=self._queue_url, Entries=entries)
+                self._service.call("DeleteMessageBatch", QueueUrl=self._queue_url, Entries=entries)
             except (ClientError, BotoCoreError) as error:
                 raise Unavailable("the queue failed") from error
 
@@ -116,7 +114,7 @@ class SqsReceipts:
                 for place, each in enumerate(batch)
             ]
             try:
-                self._client.change_message_visibility_batch(QueueUrl=self._queue_url, Entries=entries)
+                self._service.call("ChangeMessageVisibilityBatch", QueueUrl=self._queue_url, Entries=entries)
             except (ClientError, BotoCoreError) as error:
                 raise Unavailable("the queue failed") from error
 

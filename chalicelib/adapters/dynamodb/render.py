@@ -1,5 +1,6 @@
 """Writes as DynamoDB says them: PartiQL statements and transaction items. Pure."""
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, assert_never
 
@@ -105,7 +106,7 @@ def _value(tagged: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a stored value h
         case "L":
             return [_value(each) for each in value]
         case "B":
-            return bytes(value)
+            return base64.b64decode(value)
         case _:
             return value
 

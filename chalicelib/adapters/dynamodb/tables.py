@@ -1,19 +1,18 @@
 """Tables by boto3: batching, paging and bounded retries; errors become `Unavailable`."""
 
 import random
+import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from chalicelib.adapters.aws_json import JsonService
 from chalicelib.adapters.dynamodb import render
 from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Made, Span, Stretch, Update, Write
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain.change import Record
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 GET_MAX = 100
 STATEMENTS_MAX = 25
@@ -32,9 +31,9 @@ _REFUSED = frozenset({"ConditionalCheckFailed", "DuplicateItem"})
 class DynamoTables:
     """Relay's tables in DynamoDB; `prefix` stands before every table's name."""
 
-    def __init__(self, client: "DynamoDBClient", prefix: str) -> None:
-        """Use a client for the tables of one installation."""
-        self._client = client
+    def __init__(self, service: JsonService, prefix: str) -> None:
+        """Use DynamoDB for the tables of one installation."""
+        self._service = service
         self._prefix = prefix
 
     def get(self, keys: Sequence[Key]) -> dict[Key, Record]:
@@ -51,7 +50,7 @@ class DynamoTables:
         asked = self._question(table, pk, span)
         while len(records) < limit:
             asked["Limit"] = limit - len(records)
-            page = self._call(self._client.query, **asked)
+            page = self._call("Query", **asked)
             records += [render.plain(item) for item in page["Items"]]
             start = page.get("LastEvaluatedKey")
             if start is None:
@@ -75,9 +74,10 @@ class DynamoTables:
     def together(self, writes: Sequence[Write]) -> list[int]:
         """Make at most 100 writes, all or none; the places of those that stood in the way."""
         items: Any = [render.transact_item(self._name(write.key), write) for write in writes]
+        token = secrets.token_hex(16)
         for attempt in range(TRIES):
             try:
-                self._client.transact_write_items(TransactItems=items)
+                self._service.call("TransactWriteItems", TransactItems=items, ClientRequestToken=token)
             except ClientError as error:
                 refused = _refused_places(error)
                 if refused:
@@ -92,7 +92,7 @@ class DynamoTables:
     def walk(self, table: str) -> Iterator[Record]:
         """Read a whole table, page by page, in no order."""
         asked: dict[str, Any] = {"TableName": self._prefix + table, "ConsistentRead": True}
-        yield from self._pages(self._client.scan, asked)
+        yield from self._pages("Scan", asked)
 
     def indexed(self, table: str, index: str, value: str) -> Iterator[Record]:
         """Read the keys an index holds under a value, page by page; eventually consistent."""
@@ -103,11 +103,11 @@ class DynamoTables:
             "ExpressionAttributeNames": {"#k": f"{index}_shard"},
             "ExpressionAttributeValues": {":v": {"S": value}},
         }
-        yield from self._pages(self._client.query, asked)
+        yield from self._pages("Query", asked)
 
-    def _pages(self, read: Callable[..., Any], asked: dict[str, Any]) -> Iterator[Record]:
+    def _pages(self, operation: str, asked: dict[str, Any]) -> Iterator[Record]:
         while True:
-            page = self._call(read, **asked)
+            page = self._call(operation, **asked)
             yield from (render.plain(item) for item in page["Items"])
             if "LastEvaluatedKey" not in page:
                 return
@@ -133,7 +133,7 @@ class DynamoTables:
             wanted["Keys"].append(render.attributes(key.parts))
         found: dict[Key, Record] = {}
         for attempt in range(TRIES):
-            page = self._call(self._client.batch_get_item, RequestItems=asked)
+            page = self._call("BatchGetItem", RequestItems=asked)
             for name, items in page["Responses"].items():
                 for item in items:
                     record = render.plain(item)
@@ -146,7 +146,7 @@ class DynamoTables:
 
     def _execute(self, places: Sequence[int], writes: Sequence[Insert | Delete | Update]) -> dict[int, Made]:
         statements: Any = [render.statement(self._name(write.key), write) for write in writes]
-        answer = self._call(self._client.batch_execute_statement, Statements=statements)
+        answer = self._call("BatchExecuteStatement", Statements=statements)
         made = {}
         for place, response in zip(places, answer["Responses"], strict=True):
             result = _made(response)
@@ -154,9 +154,9 @@ class DynamoTables:
                 made[place] = result
         return made
 
-    def _call(self, call: Callable[..., Any], **asked: Any) -> Any:  # noqa: ANN401 - botocore's answer
+    def _call(self, operation: str, **asked: Any) -> Any:  # noqa: ANN401 - DynamoDB's JSON
         try:
-            return call(**asked)
+            return self._service.call(operation, **asked)
         except (ClientError, BotoCoreError) as error:
             raise Unavailable(f"the store failed: {type(error).__name__}") from error
 

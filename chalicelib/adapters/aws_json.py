@@ -1,0 +1,147 @@
+"""AWS's JSON services by their wire protocol: signed by botocore, without its per-field work.
+
+A boto3 call costs about a millisecond of CPU, most of it spent walking the shapes of what goes in
+and out; on the hot path that is more than everything else together (docs/decisions/0003). The
+client's own hooks are kept: what is registered on it sees every request and answer.
+"""
+
+import base64
+import http.client
+import json
+import random
+import ssl
+import threading
+import time
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
+
+TRIES = 3
+TIMEOUT_S = 10.0
+_PAUSE_S = 0.05
+_ERRORS_FROM, _SERVER_ERRORS_FROM = 300, 500
+_THROTTLED = frozenset(
+    (
+        "ThrottlingException ProvisionedThroughputExceededException RequestLimitExceeded RequestThrottled"
+        " TooManyRequestsException InternalServerError ServiceUnavailable"
+    ).split()
+)
+
+
+class JsonService:
+    """One JSON service (DynamoDB, SQS), called by the names and parameters that boto3 uses.
+
+    Binary values go in as bytes and come back as base64 text, as the wire has them. Raises
+    botocore's ClientError for an answer that is an error, after bounded retries of throttles,
+    5xx and broken connections.
+    """
+
+    def __init__(self, client: BaseClient) -> None:
+        """Take endpoint, region, hooks and protocol from a client of the service."""
+        meta = client.meta
+        self._events: Any = meta.events
+        self._model = meta.service_model
+        self._name = self._model.service_id.hyphenize()
+        self._region = meta.region_name
+        self._url = meta.endpoint_url
+        parts = urlsplit(meta.endpoint_url)
+        self._secure = parts.scheme == "https"
+        self._address = (parts.hostname or "", parts.port or (443 if self._secure else 80))
+        metadata: Any = self._model.metadata
+        self._target = metadata["targetPrefix"]
+        self._content_type = f"application/x-amz-json-{metadata['jsonVersion']}"
+        self._here = threading.local()
+
+    def call(self, operation: str, **params: Any) -> Any:  # noqa: ANN401 - a service's JSON
+        """Make one call and give its answer."""
+        context: dict[str, Any] = {}
+        model = self._model.operation_model(operation)
+        hook = f"{self._name}.{operation}"
+        self._events.emit(f"before-parameter-build.{hook}", params=params, model=model, context=context)
+        body = json.dumps(params, default=_base64, separators=(",", ":")).encode()
+        for attempt in range(1, TRIES + 1):
+            try:
+                status, answer = self._exchange(operation, hook, body)
+            except (OSError, http.client.HTTPException) as error:
+                if attempt == TRIES:
+                    raise EndpointConnectionError(endpoint_url=self._url, error=error) from error
+            else:
+                if status < _ERRORS_FROM:
+                    self._events.emit(
+                        f"after-call.{hook}", http_response=None, parsed=answer, model=model, context=context
+                    )
+                    return answer
+                error_code = str(answer.get("__type", "")).rpartition("#")[2]
+                passing = status >= _SERVER_ERRORS_FROM or error_code in _THROTTLED
+                if attempt == TRIES or not passing:
+                    raise _client_error(answer, error_code or str(status), operation)
+            time.sleep(_PAUSE_S * 2**attempt * random.random())  # noqa: S311 - jitter, not a secret
+        raise AssertionError("the last try answers or raises")
+
+    def _exchange(self, operation: str, hook: str, body: bytes) -> tuple[int, dict[str, Any]]:
+        request = AWSRequest(
+            "POST",
+            self._url + "/" if not self._url.endswith("/") else self._url,
+            headers={"X-Amz-Target": f"{self._target}.{operation}", "Content-Type": self._content_type},
+            data=body,
+        )
+        self._sign(request)
+        headers = dict(request.headers.items())
+        for _, response in self._events.emit(f"before-send.{hook}", request=request):
+            if response is not None:
+                return response.status_code, json.loads(response.content or b"{}")
+        connection = self._connection()
+        try:
+            connection.request("POST", "/", body=body, headers=headers)
+            reply = connection.getresponse()
+            return reply.status, json.loads(reply.read() or b"{}")
+        except (OSError, http.client.HTTPException):
+            connection.close()
+            raise
+
+    def _sign(self, request: AWSRequest) -> None:
+        credentials = _session().get_credentials()
+        if credentials is None:
+            raise NoCredentialsError
+        SigV4Auth(credentials.get_frozen_credentials(), self._model.signing_name, self._region).add_auth(
+            request
+        )
+
+    def _connection(self) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection | None = getattr(self._here, "connection", None)
+        if connection is None:
+            host, port = self._address
+            if self._secure:
+                connection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=_tls())
+            else:
+                connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+            self._here.connection = connection
+        return connection
+
+
+@cache
+def _session() -> boto3.Session:
+    return boto3.DEFAULT_SESSION or boto3.Session()
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+def _base64(value: object) -> str:
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode("ascii")
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _client_error(answer: dict[str, Any], code: str, operation: str) -> ClientError:
+    message = answer.get("message") or answer.get("Message") or ""
+    response: Any = {"Error": {"Code": code, "Message": message}, **answer}
+    return ClientError(response, operation)
