@@ -38,7 +38,8 @@ def _piece(function: Function, variables: Mapping[str, str]) -> dict[str, Any]:
         },
         name: {"DependsOn": [f"{name}LogGroup"], "Properties": _properties(function, variables)},
     }
-    capped = {f"{name}Capped": {"Fn::Not": [{"Fn::Equals": [{"Ref": _reserved(function)}, "-1"]}]}}
+    wanted = {"Fn::Not": [{"Fn::Equals": [{"Ref": _reserved(function)}, "-1"]}]}
+    capped = {f"{name}Capped": {"Fn::And": [{"Condition": "OnAws"}, wanted]}}
     return {"Parameters": _parameters(function), "Conditions": capped, "Resources": resources}
 
 
@@ -91,6 +92,6 @@ def _events(function: Function) -> dict[str, Any]:
     source = {
         "Queue": {"Fn::Sub": f"${{{function.queue}.Arn}}"},
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
-        "ScalingConfig": {"MaximumConcurrency": {"Ref": _maximum(function)}},
+        "ScalingConfig": {"Fn::If": ["OnAws", {"MaximumConcurrency": {"Ref": _maximum(function)}}, _NOTHING]},
     }
     return {f"{function.logical_id}SqsEventSource": {"Properties": source}}

@@ -26,11 +26,19 @@ def text(function: Function) -> str:
 
 def document(function: Function) -> dict[str, Any]:
     """Give the policy document: what the table grants, and writing to the function's own log."""
+    actions: dict[tuple[str, str], set[str]] = {}
+    for grant in function.grants:
+        actions.setdefault((grant.resource, grant.part), set()).update(grant.actions)
     statements = [
-        {"Effect": "Allow", "Action": sorted(grant.actions), "Resource": grant.arn}
-        for grant in function.grants
+        {"Effect": "Allow", "Action": sorted(allowed), "Resource": _arn(resource, part)}
+        for (resource, part), allowed in actions.items()
     ]
     return {"Version": "2012-10-17", "Statement": [_logs(function), *statements]}
+
+
+def _arn(resource: str, part: str) -> dict[str, Any]:
+    """Give the ARN of a resource of the template, or of a part of it."""
+    return {"Fn::Sub": f"${{{resource}.Arn}}{part}"} if part else {"Fn::GetAtt": [resource, "Arn"]}
 
 
 def _logs(function: Function) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.wire.bell import lane_of, load
 from infra.package import ROOT
 
 EVENTS = ROOT / "events"
@@ -57,6 +58,13 @@ def test_a_fifo_batch_mixes_two_groups_in_order() -> None:
     assert groups[0] == groups[2]
     numbers = [int(record["attributes"]["SequenceNumber"]) for record in records]
     assert numbers == sorted(numbers)
+
+
+def test_the_bells_are_those_that_relay_reads() -> None:
+    for record in sample(EVENTS / "sqs_fifo.json")["Records"]:
+        assert load(record["body"]).lane.name == record["attributes"]["MessageGroupId"]
+    (delayed,) = sample(EVENTS / "sqs_delayed.json")["Records"]
+    assert lane_of(json.loads(delayed["body"])["lane"]).tenant == "default"
 
 
 def test_a_request_is_a_whole_proxy_event() -> None:

@@ -99,11 +99,23 @@ def test_only_the_api_wraps_secrets_and_only_senders_unwrap_them() -> None:
     assert unwraps == wraps | {name for name in NAMED if name.startswith("deliver_")}
 
 
-def test_only_the_api_writes_endpoints_and_keys() -> None:
+def test_only_the_api_writes_subscriptions_and_keys() -> None:
     writes = {"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"}
-    for table in ("EndpointsTable", "SubsTable", "TenantsTable", "IdempotencyTable"):
+    for table in ("SubsTable", "TenantsTable", "IdempotencyTable"):
         writers = {name for name, function in NAMED.items() if allowed(function, arn(table)) & writes}
         assert writers == {"api_handler"}
+
+
+def test_the_api_deletes_nothing() -> None:
+    actions = {action for statement in statements(NAMED["api_handler"]) for action in statement["Action"]}
+    assert not [action for action in actions if "Delete" in action]
+
+
+@EACH
+def test_who_reads_payloads_is_told_when_one_is_gone(function: Function) -> None:
+    """Without the right to list, S3 says forbidden of what is not there."""
+    reads = "s3:GetObject" in allowed(function, {"Fn::Sub": "${PayloadsBucket.Arn}/*"})
+    assert ("s3:ListBucket" in allowed(function, arn("PayloadsBucket"))) is reads
 
 
 def _lengths() -> Iterator[int]:
