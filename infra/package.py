@@ -32,6 +32,7 @@ _GLIBC_MINORS: Final = range(17, 27)
 """Lambda's python3.11 runs on glibc 2.26."""
 _MACHINES: Final = {"arm64": "aarch64", "x86_64": "x86_64"}
 _NOT_SHIPPED: Final = shutil.ignore_patterns("__pycache__", "*.pyc", "node", "cli")
+_CHALICE: Final = "import sys; from chalice.cli import main; sys.exit(main())"
 _INHERITED: Final = ("HOME", "LANG", "PATH", "SSL_CERT_FILE", "TMPDIR")
 
 
@@ -101,6 +102,7 @@ def _wheels(root: Path, architecture: str) -> Path:
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=kept.parent) as made:
             unpacked = Path(made) / "unpacked"
+            unpacked.mkdir()
             _pip(requirements, unpacked, _MACHINES[architecture])
             unpacked.rename(kept)
     return kept
@@ -121,8 +123,8 @@ def _chalice(staging: Path, over: Path, out: Path, stage: str) -> None:
     environment = {key: os.environ[key] for key in _INHERITED if key in os.environ}
     environment |= {"AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
     environment |= {"PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-c", "from chalice.cli import main; main()", "--project-dir", str(staging)]
-    command += ["package", "--stage", stage, "--merge-template", str(over), str(out)]
+    command = [sys.executable, "-c", _CHALICE, "--project-dir", str(staging), "package"]
+    command += ["--stage", stage, "--merge-template", str(over), str(out)]
     _run("chalice package", command, staging, environment)
 
 
