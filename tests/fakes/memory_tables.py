@@ -190,7 +190,17 @@ def _as_stored(key: Key, record: Mapping[str, Any]) -> dict[str, Any]:
     attributes = render.attributes(record)
     if len(repr(attributes)) > SURELY_SMALL:
         check_item(attributes, key.table)
-    return render.plain(attributes)
+    return {name: _value_as_stored(value) for name, value in record.items()}
+
+
+def _value_as_stored(value: object) -> object:
+    match value:
+        case Mapping():
+            return {name: _value_as_stored(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_value_as_stored(each) for each in value]
+        case _:
+            return value
 
 
 def _copy(record: Mapping[str, Any]) -> dict[str, Any]:
