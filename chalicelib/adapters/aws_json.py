@@ -10,8 +10,8 @@ import http.client
 import json
 import random
 import ssl
-import threading
 import time
+from collections import deque
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -56,7 +56,12 @@ class JsonService:
         metadata: Any = self._model.metadata
         self._target = metadata["targetPrefix"]
         self._content_type = f"application/x-amz-json-{metadata['jsonVersion']}"
-        self._here = threading.local()
+        self._idle: deque[http.client.HTTPConnection] = deque()
+
+    def close(self) -> None:
+        """Close the connections that no call is using."""
+        while self._idle:
+            self._idle.pop().close()
 
     def call(self, operation: str, **params: Any) -> Any:  # noqa: ANN401 - a service's JSON
         """Make one call and give its answer."""
@@ -100,10 +105,12 @@ class JsonService:
         try:
             connection.request("POST", "/", body=body, headers=headers)
             reply = connection.getresponse()
-            return reply.status, json.loads(reply.read() or b"{}")
-        except (OSError, http.client.HTTPException):
+            answer = json.loads(reply.read() or b"{}")
+        except BaseException:
             connection.close()
             raise
+        self._idle.append(connection)
+        return reply.status, answer
 
     def _sign(self, request: AWSRequest) -> None:
         credentials = _session().get_credentials()
@@ -114,15 +121,14 @@ class JsonService:
         )
 
     def _connection(self) -> http.client.HTTPConnection:
-        connection: http.client.HTTPConnection | None = getattr(self._here, "connection", None)
-        if connection is None:
+        """Give an idle connection, the one used last, or a new one."""
+        try:
+            return self._idle.pop()
+        except IndexError:
             host, port = self._address
             if self._secure:
-                connection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=_tls())
-            else:
-                connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
-            self._here.connection = connection
-        return connection
+                return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=_tls())
+            return http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
 
 
 @cache
