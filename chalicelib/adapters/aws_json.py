@@ -100,12 +100,12 @@ class JsonService:
         headers = dict(request.headers.items())
         for _, response in self._events.emit(f"before-send.{hook}", request=request):
             if response is not None:
-                return response.status_code, json.loads(response.content or b"{}")
+                return response.status_code, _document(response.content)
         connection = self._connection()
         try:
             connection.request("POST", "/", body=body, headers=headers)
             reply = connection.getresponse()
-            answer = json.loads(reply.read() or b"{}")
+            answer = _document(reply.read())
         except BaseException:
             connection.close()
             raise
@@ -139,6 +139,15 @@ def _session() -> boto3.Session:
 @cache
 def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    """Read an answer; what a proxy on the way says in a page of its own is a broken exchange."""
+    try:
+        answer: dict[str, Any] = json.loads(body or b"{}")
+    except ValueError as error:
+        raise http.client.HTTPException("the answer is not JSON") from error
+    return answer
 
 
 def _base64(value: object) -> str:
