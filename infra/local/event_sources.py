@@ -36,7 +36,7 @@ class Polling:
     `pause_s`, doubling up to `longest_pause_s`.
     """
 
-    wait_s: int = 2
+    wait_s: int = 1
     pause_s: float = 0.0
     longest_pause_s: float = 0.0
 

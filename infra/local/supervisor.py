@@ -10,7 +10,6 @@ import queue
 import socket
 import sys
 import time
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 
@@ -67,13 +66,15 @@ class Supervisor:
 
     def _start_all(self) -> None:
         plan = self._plan
+        for log in plan.logs.glob("*.log"):
+            log.unlink()
         refuse_taken_port("API", plan.api_port, "--api-port")
         refuse_taken_port("receiver", plan.receiver_port, "--receiver-port")
         self._start_emulator()
+        early = [self._launch(program) for program in (plan.receiver(), plan.api())]
         self._prepare()
-        self._start(plan.receiver())
-        self._start(plan.api())
-        self._start(plan.workers())
+        for child in (*early, self._launch(plan.workers())):
+            self._await_ready(child)
         self._write_state()
 
     def _start_emulator(self) -> None:
@@ -85,28 +86,29 @@ class Supervisor:
                 )
             return
         child = emulator.start(self._leash, self._plan.logs)
-        self._children["emulator"] = child
-        self._await_ready(child, emulator.answers)
+        self._children[child.program.name] = child
+        self._await_ready(child)
 
     def _prepare(self) -> None:
-        program = self._plan.prepare()
-        program.log.write_bytes(b"")
-        child = Child(program, self._leash)
-        self._children[program.name] = child
+        child = self._launch(self._plan.prepare())
         child.wait_ready(lambda: False, _READY_WITHIN_S, self._check_stop)
-        del self._children[program.name]
+        del self._children[child.program.name]
         child.stop()
         if child.exit_code != 0:
             raise CannotRunError(f"The emulator could not be prepared: {_sentence(child.last_words())}")
 
     def _start(self, program: Program) -> None:
+        self._await_ready(self._launch(program))
+
+    def _launch(self, program: Program) -> Child:
         child = Child(program, self._leash)
         self._children[program.name] = child
-        ready: Callable[[], bool] = child.has_told if program.tells else self._receiver_listens
-        self._await_ready(child, ready)
+        return child
 
-    def _await_ready(self, child: Child, ready: Callable[[], bool]) -> None:
+    def _await_ready(self, child: Child) -> None:
         name, log = child.program.name, child.program.log
+        probes = {"emulator": self._plan.emulator.answers, "receiver": self._receiver_listens}
+        ready = probes.get(name, child.has_told)
         match child.wait_ready(ready, _READY_WITHIN_S, self._check_stop):
             case Start.DIED:
                 words = _sentence(child.last_words())
@@ -144,8 +146,8 @@ class Supervisor:
         if wish is Wish.RESTART_API:
             self._children[self._plan.api().name].stop()
             self._start(self._plan.api())
-            self._write_state()
             self._say("The API was started again; deliveries went on.")
+            self._write_state()
 
     def _mourn(self, child: Child) -> None:
         name = child.program.name
@@ -159,8 +161,8 @@ class Supervisor:
             raise CannotRunError(f"The {name} keeps ending{_how(child)}. Its log is {child.program.log}.")
         child.stop()
         self._start(child.program)
-        self._write_state()
         self._say(f"The {name} ended{_how(child)}; it was started again.")
+        self._write_state()
 
     def _look_outside(self) -> None:
         emulator = self._plan.emulator

@@ -65,6 +65,12 @@ def deliver(event: SQSEvent) -> dict[str, list[str]]:
     return {"batchItemFailures": []}
 
 
+@app.on_sqs_message(queue=f"{PREFIX}delayed", batch_size=10)
+def delayed_bells(event: SQSEvent) -> None:
+    for record in event.to_dict()["Records"]:
+        remember(record["body"], {"pid": os.getpid()})
+
+
 @app.schedule(Rate(1, unit=Rate.MINUTES))
 def reconcile(event: CloudWatchEvent) -> None:
     remember("schedule", {"time": event.to_dict()["time"]})
