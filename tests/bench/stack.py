@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,9 +24,9 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the functions' processes have used so far: CPU seconds, AWS calls by name, write units, visits."""
+    """What was used so far: CPU seconds of each process, AWS calls by name, write units, visits."""
 
-    cpu_s: float
+    cpu_s: Mapping[str, float]
     calls: Counter[str] = field(default_factory=Counter)
     write_units: float = 0.0
     admitted: int = 0
@@ -34,7 +35,7 @@ class Costs:
     def since(self, earlier: "Costs") -> "Costs":
         """Give what was used in between."""
         return Costs(
-            self.cpu_s - earlier.cpu_s,
+            {name: used - earlier.cpu_s[name] for name, used in self.cpu_s.items()},
             self.calls - earlier.calls,
             self.write_units - earlier.write_units,
             self.admitted - earlier.admitted,
@@ -98,7 +99,7 @@ class BenchStack:
     def costs(self) -> Costs:
         """Read what the functions' processes have used so far."""
         children = json.loads((self.state / "relay" / "dev.json").read_text())["children"]
-        cpu_s = sum(_cpu_s(children[name]) for name in ("api", "workers"))
+        cpu_s = {name: _cpu_s(pid) for name, pid in children.items()}
         calls: Counter[str] = Counter()
         totals = Counter[str]()
         for path in (self.state / "counts").glob("*.json"):

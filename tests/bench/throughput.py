@@ -127,6 +127,7 @@ def _figures(
     waits = sorted(_inside_ms(each) for each in arrivals)
     last_s = max((each["received_at"] for each in arrivals), default=0.0) / 1000
     count = max(1, len(good))
+    cpu_us = {name: used * 1e6 for name, used in costs.cpu_s.items()}
     calls = sum(count for name, count in costs.calls.items() if name not in EVENT_SOURCE)
     ingest = _ingest_calls(costs.calls)
     return {
@@ -138,7 +139,8 @@ def _figures(
         "offered_per_s": case.events_per_s,
         "p50_ms": round(statistics.median(waits), 1) if waits else None,
         "p99_ms": round(waits[int(len(waits) * 0.99) - 1], 1) if waits else None,
-        "cpu_us_per_delivery": round(costs.cpu_s * 1e6 / count),
+        "cpu_us_per_delivery": round((cpu_us["api"] + cpu_us["workers"]) / count),
+        "cpu_us_by_process": {name: round(used / count) for name, used in cpu_us.items()},
         "aws_calls_per_delivery": round((calls - ingest) / count, 3),
         "aws_calls_per_accepted_event": round(ingest / max(1, len(accepted)), 3),
         "event_source_calls_per_delivery": round(
