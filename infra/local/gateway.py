@@ -24,8 +24,9 @@ from infra.local.proxy_event import (
 )
 from infra.local.routing import Match, RouteTable
 
-# API Gateway's limit on a request, and Lambda's on what it is given and what it answers.
+# API Gateway's limits on a request, and Lambda's on what it is given and what it answers.
 BODY_LIMIT = 10 * 1024 * 1024
+HEADER_LIMIT = 10_240
 PAYLOAD_LIMIT = 6 * 1024 * 1024
 
 RAW_HEADERS = "infra.local.raw_headers"
@@ -52,6 +53,8 @@ class Gateway:
         if int(environ.get("CONTENT_LENGTH") or 0) > BODY_LIMIT:
             return too_large()
         request = _request_of(environ)
+        if sum(len(name) + len(value) for name, value in request.headers) > HEADER_LIMIT:
+            return problem(431, "headers_too_large", "The headers are larger than API Gateway takes.")
         match = self._routes.match(request.path)
         if match is None:
             return problem(404, "not_found", f"There is nothing at {request.path}.")
@@ -92,8 +95,7 @@ def _not_allowed(request: HttpRequest, match: Match) -> HttpResponse:
 
 def _checked(response: HttpResponse) -> HttpResponse:
     if len(response.body) > PAYLOAD_LIMIT:
-        message = "the function's answer is larger than the 6 MiB Lambda takes"
-        raise MalformedAnswerError(message)
+        raise MalformedAnswerError("the function's answer is larger than the 6 MiB Lambda takes")
     return response
 
 

@@ -121,8 +121,7 @@ def is_binary(content_type: str | None, binary_types: Sequence[str]) -> bool:
 def response_of(answer: Any, request: HttpRequest, binary_types: Sequence[str]) -> HttpResponse:  # noqa: ANN401 - whatever a function returns
     """Turn a function's answer into HTTP; MalformedAnswerError says what API Gateway would not take."""
     if not isinstance(answer, dict) or "statusCode" not in answer:
-        message = "the function's answer is not an object with a statusCode"
-        raise MalformedAnswerError(message)
+        raise MalformedAnswerError("the function's answer is not an object with a statusCode")
     headers = _answer_headers(answer)
     if not any(name.lower() == "content-type" for name, _ in headers):
         headers = (*headers, ("Content-Type", "application/json"))
@@ -208,8 +207,7 @@ def _status(given: object) -> int:
     except ValueError:
         status = 0
     if not 100 <= status <= 599:  # noqa: PLR2004 - the range of HTTP
-        message = f"{given!r} is not an HTTP status"
-        raise MalformedAnswerError(message)
+        raise MalformedAnswerError(f"{given!r} is not an HTTP status")
     return status
 
 
@@ -225,8 +223,7 @@ def _answer_headers(answer: Mapping[str, Any]) -> Headers:
 def _header_text(value: object) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if _CONTROL.search(text):
-        message = "a header value has control characters"
-        raise MalformedAnswerError(message)
+        raise MalformedAnswerError("a header value has control characters")
     return text.encode("utf-8").decode("latin-1")
 
 
@@ -235,8 +232,7 @@ def _answer_body(answer: Mapping[str, Any], request: HttpRequest, binary_types: 
     if body is None:
         return b""
     if not isinstance(body, str):
-        message = "the function's body is not text"
-        raise MalformedAnswerError(message)
+        raise MalformedAnswerError("the function's body is not text")
     accepted = request.named.get("accept", "*/*").split(",")[0]
     if answer.get("isBase64Encoded") and is_binary(accepted, binary_types):
         return _decoded(body)
@@ -247,5 +243,4 @@ def _decoded(body: str) -> bytes:
     try:
         return base64.b64decode(body, validate=True)
     except (binascii.Error, ValueError) as error:
-        message = "the function's body is not base64"
-        raise MalformedAnswerError(message) from error
+        raise MalformedAnswerError("the function's body is not base64") from error

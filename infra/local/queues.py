@@ -7,7 +7,6 @@ the credentials it is shown say just which account and region are meant.
 
 import http.client
 import json
-import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -41,13 +40,13 @@ class Queues(Protocol):
 
 
 class EmulatorQueues:
-    """SQS at an emulator's endpoint; every thread keeps a connection of its own."""
+    """SQS at an emulator's endpoint; any number of threads may call at once."""
 
     def __init__(self, endpoint_url: str, access_key: str = "test") -> None:
         """Take the endpoint; nothing is called yet."""
         parts = urlsplit(endpoint_url)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
-        self._here = threading.local()
+        self._idle: list[http.client.HTTPConnection] = []
         scope = f"{access_key}/20260101/{REGION}/sqs/aws4_request"
         self._headers = {
             "Content-Type": "application/x-amz-json-1.0",
@@ -77,13 +76,17 @@ class EmulatorQueues:
         answer = self._call("DeleteMessageBatch", {"QueueUrl": url, "Entries": _entries(messages)})
         failed = [entry for entry in answer.get("Failed") or [] if entry.get("Code") != _ALREADY_GONE]
         if failed:
-            message = f"DeleteMessageBatch: {failed[0].get('Code')}: {failed[0].get('Message')}"
-            raise QueueError(message)
+            raise QueueError(f"DeleteMessageBatch: {failed[0].get('Code')}: {failed[0].get('Message')}")
 
     def give_back(self, url: str, messages: Sequence[Message]) -> None:
         """Make up to ten received messages visible again."""
         entries = [{**entry, "VisibilityTimeout": 0} for entry in _entries(messages)]
         self._call("ChangeMessageVisibilityBatch", {"QueueUrl": url, "Entries": entries})
+
+    def close(self) -> None:
+        """Close every connection that is not in use."""
+        while self._idle:
+            self._idle.pop().close()
 
     def _call(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
         headers = {**self._headers, "X-Amz-Target": f"AmazonSQS.{action}"}
@@ -91,26 +94,28 @@ class EmulatorQueues:
             status, body = self._exchange(json.dumps(request).encode(), headers)
             answer: dict[str, Any] = json.loads(body) if body else {}
         except (OSError, http.client.HTTPException, ValueError) as error:
-            self._here.connection = None
-            message = f"{action}: {type(error).__name__}: {error}"
-            raise QueueError(message) from error
+            raise QueueError(f"{action}: {type(error).__name__}: {error}") from error
         if status != http.HTTPStatus.OK:
-            message = f"{action}: {answer.get('__type', status)}: {answer.get('message', '')}"
-            raise QueueError(message)
+            raise QueueError(f"{action}: {answer.get('__type', status)}: {answer.get('message', '')}")
         return answer
 
     def _exchange(self, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
         connection = self._connection()
-        connection.request("POST", "/", body=body, headers=headers)
-        response = connection.getresponse()
-        return response.status, response.read()
+        try:
+            connection.request("POST", "/", body=body, headers=headers)
+            response = connection.getresponse()
+            answer = response.status, response.read()
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+        return answer
 
     def _connection(self) -> http.client.HTTPConnection:
-        connection: http.client.HTTPConnection | None = getattr(self._here, "connection", None)
-        if connection is None:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=_ANSWER_WITHIN_S)
-            self._here.connection = connection
-        return connection
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return http.client.HTTPConnection(self._host, self._port, timeout=_ANSWER_WITHIN_S)
 
 
 def _entries(messages: Sequence[Message]) -> list[dict[str, Any]]:

@@ -74,8 +74,9 @@ def _child(node: _Node, segment: str) -> _Node:
 def _same_name(placeholder: tuple[str, _Node], name: str) -> _Node:
     known, node = placeholder
     if known != name:
-        message = f"API Gateway takes one placeholder name in one place, not both {{{known}}} and {{{name}}}"
-        raise ValueError(message)
+        raise ValueError(
+            f"API Gateway takes one placeholder name in one place, not both {{{known}}} and {{{name}}}"
+        )
     return node
 
 

@@ -37,8 +37,7 @@ def kept_back(answer: object, messages: Sequence[Mapping[str, Any]]) -> frozense
     failed = [entry.get("itemIdentifier") if isinstance(entry, dict) else None for entry in failures]
     for identifier in failed:
         if identifier not in known:
-            message = f"batchItemFailures names {identifier!r}, which is not in the batch"
-            raise UnusableReportError(message)
+            raise UnusableReportError(f"batchItemFailures names {identifier!r}, which is not in the batch")
     return frozenset(str(identifier) for identifier in failed)
 
 
@@ -46,13 +45,11 @@ def _failures_in(answer: object) -> list[Any]:
     try:
         report = json.loads(json.dumps(answer))
     except (TypeError, ValueError) as error:
-        message = "the function's answer is not JSON"
-        raise UnusableReportError(message) from error
+        raise UnusableReportError("the function's answer is not JSON") from error
     if report is None:
         return []
     if not isinstance(report, dict) or not isinstance(report.get("batchItemFailures") or [], list):
-        message = "the function's answer is not an object with a list of batchItemFailures"
-        raise UnusableReportError(message)
+        raise UnusableReportError("the function's answer is not an object with a list of batchItemFailures")
     return report.get("batchItemFailures") or []
 
 
