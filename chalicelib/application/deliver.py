@@ -92,6 +92,7 @@ class _Batch:
         self.time_left_ms = time_left_ms
         self.attempted: list[Attempted] = []
         self.kept: set[str] = set()
+        self.finished: list[str] = []
         self.sent_by: dict[str, Visit] = {}
 
     def work_off(self, outbox: Outbox) -> None:
@@ -100,6 +101,7 @@ class _Batch:
             due = [each for each in self.open if each.stage is Stage.WANTING and each.wake_ms <= now_ms]
             self._begin(due, outbox)
             self._end(self._collect(outbox))
+            self._delete_finished()
             self.open = [each for each in self.open if each.stage is not Stage.DONE]
 
     def _begin(self, visits: Sequence[Visit], outbox: Outbox) -> None:
@@ -289,14 +291,20 @@ class _Batch:
 
     def _delete(self, visit: Visit) -> None:
         visit.stage = Stage.DONE
-        self.receipts.delete(visit.call.receipts)
+        self.finished += visit.call.receipts
+
+    def _delete_finished(self) -> None:
+        """Delete the bells of the lanes that are done, in one call for those done together."""
+        if self.finished:
+            self.receipts.delete(self.finished)
+            self.finished = []
 
     def _keep(self, visit: Visit, seconds: int) -> None:
         visit.stage = Stage.DONE
         first, *others = visit.call.receipts
         self.receipts.hide([first], seconds)
         if others:
-            self.receipts.delete(others)
+            self.finished += others
         self.kept.add(first)
 
 
