@@ -23,6 +23,8 @@ from infra.local.schedules import Schedules, period_of
 from infra.local.slots import Slots
 from infra.local.sqs_event import Message, UnusableReportError, event_of, kept_back, queue_arn
 
+DEFAULT_PREFIX = "relay-"
+
 _BATCH_LIMIT = 10
 _RUNS_OF_A_SCHEDULE = 2
 _LONGEST_TROUBLE_PAUSE_S = 5.0
@@ -51,7 +53,8 @@ class SourceOptions:
     """How much may run at once, and how queues and time are treated.
 
     `slots` is the shared pool; `caps` bounds single functions by name, `cap` all others; `speed` divides the
-    periods of schedules.
+    periods of schedules; `prefix` stands in for the default one in the names of queues, as it does in the
+    template on AWS.
     """
 
     slots: int = 64
@@ -59,6 +62,7 @@ class SourceOptions:
     caps: Mapping[str, int] = field(default_factory=dict)
     polling: Polling = LONG_POLLING
     speed: float = 1.0
+    prefix: str = DEFAULT_PREFIX
     timeout_s: float = FUNCTION_TIMEOUT_S
 
 
@@ -120,8 +124,13 @@ class EventSources:
     def _function(self, name: str) -> Function:
         return Function(name, self._app.handler_map[name], self._options.timeout_s)
 
+    def _named(self, queue: str) -> str:
+        if not queue.startswith(DEFAULT_PREFIX):
+            return queue
+        return self._options.prefix + queue.removeprefix(DEFAULT_PREFIX)
+
     def _source_of(self, config: SQSEventConfig) -> _Source:
-        queue = config.queue or str(config.queue_arn).rpartition(":")[2]
+        queue = self._named(config.queue or str(config.queue_arn).rpartition(":")[2])
         caps = [self._options.caps.get(config.name, self._options.cap), config.maximum_concurrency]
         given = [cap for cap in caps if cap is not None]
         return _Source(

@@ -84,7 +84,7 @@ def problem(status: int, code: str, detail: str, headers: tuple[tuple[str, str],
 
 def too_large() -> HttpResponse:
     """Refuse a body that would not get through API Gateway and Lambda."""
-    return problem(413, "payload_too_large", "The request is larger than API Gateway and Lambda take.")
+    return problem(413, "body_too_large", "The request is larger than API Gateway and Lambda take.")
 
 
 def _not_allowed(request: HttpRequest, match: Match) -> HttpResponse:

@@ -223,7 +223,7 @@ def _summary(plan: Plan) -> str:
         f"state in {_short(plan.state)}, kept until `make clean`" if emulator.keeps_state else "keeps nothing"
     )
     mended = ", with its linear scans mended" if emulator.fast else ""
-    endpoint = json.dumps({"url": f"{plan.receiver_url}/verify", "event_types": ["*"]})
+    endpoint = json.dumps({"url": f"{plan.receiver_url}/verify", "event_types": ["order.*"]})
     return "\n".join(
         (
             "Relay runs on this machine:",

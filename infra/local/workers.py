@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 
-from infra.local.event_sources import LONG_POLLING, SHORT_POLLING, EventSources, SourceOptions
+from infra.local.event_sources import DEFAULT_PREFIX, LONG_POLLING, SHORT_POLLING, EventSources, SourceOptions
 from infra.local.loading import load_app
 from infra.local.logs import log_line
 from infra.local.queues import EmulatorQueues, QueueError
@@ -53,6 +53,7 @@ def _leave(code: int) -> None:
 def _source_options(options: argparse.Namespace) -> SourceOptions:
     return SourceOptions(
         slots=options.slots,
+        prefix=os.environ.get("RELAY_RESOURCE_PREFIX", DEFAULT_PREFIX),
         cap=options.cap,
         speed=options.schedule_speed,
         polling=SHORT_POLLING if options.short_polling else LONG_POLLING,

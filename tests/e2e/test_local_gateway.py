@@ -125,7 +125,7 @@ def test_a_body_over_the_limit_is_a_413_that_arrives(api: Api, *, chunked: bool)
     connection.request("POST", "/echo", body=body, headers={"Accept": "*/*"}, encode_chunked=chunked)
     response = connection.getresponse()
     assert response.status == 413
-    assert json.loads(response.read())["code"] == "payload_too_large"
+    assert json.loads(response.read())["code"] == "body_too_large"
     connection.close()
 
 

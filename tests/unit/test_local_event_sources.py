@@ -85,6 +85,13 @@ def test_the_batch_size_of_the_function_is_kept(stage: Stage) -> None:
     assert [len(event["Records"]) for event in stage.events] == [1, 1, 1, 1]
 
 
+def test_queues_go_by_the_prefix_of_the_run(stage: Stage) -> None:
+    stage.app.on_sqs_message(queue="relay-three", batch_size=1, name="three")(stage.handle)
+    stage.queues.send("mine-three", "x")
+    with stage.running(replace(QUICKLY, prefix="mine-")):
+        until(lambda: stage.bodies() == ["x"])
+
+
 def test_the_context_is_lambdas_with_a_minute_to_go(stage: Stage) -> None:
     stage.queues.send("two", "x")
     with stage.running():

@@ -183,7 +183,7 @@ def test_a_body_over_ten_megabytes_is_refused_before_it_is_read(api: Api) -> Non
     noted: list[Any] = []
     (body,) = api.gateway(environ, lambda *given: noted.extend(given))  # type: ignore[arg-type]
     assert noted[0].startswith("413 ")
-    assert json.loads(body)["code"] == "payload_too_large"
+    assert json.loads(body)["code"] == "body_too_large"
 
 
 def test_what_lambda_would_not_take_is_refused(api: Api) -> None:
