@@ -16,6 +16,7 @@ from chalicelib.wire import bell as bells
 BATCH_MAX = 10
 DELAY_MAX_S = 900
 HIDE_MAX_S = 43_200
+_APART = "#apart"
 
 
 class Queues:
@@ -68,7 +69,7 @@ class SqsBells:
             {
                 "Id": str(place),
                 "MessageBody": bells.dump(each),
-                "MessageGroupId": each.lane.name,
+                "MessageGroupId": each.lane.name + (_APART if each.apart else ""),
                 "MessageDeduplicationId": secrets.token_hex(16),
             }
             for place, each in enumerate(batch)

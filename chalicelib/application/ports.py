@@ -176,11 +176,16 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Bell:
-    """A message that says: look at this lane. `rung_ms` is when; `hints` name rows of a fresh bell."""
+    """A message that says: look at this lane. `rung_ms` is when; `hints` name rows of a fresh bell.
+
+    One that rings `apart` does not wait behind the lane's other bells: a function that died may
+    hold one of those for minutes.
+    """
 
     lane: Lane
     rung_ms: int
     hints: tuple[Hint, ...] = ()
+    apart: bool = False
 
 
 class Bells(Protocol):

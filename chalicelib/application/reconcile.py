@@ -9,6 +9,7 @@ from chalicelib.domain.delivery import Lane, Owed
 
 LATE_MS = 60_000
 SOON_MS = 15 * 60_000
+SWEEP_MS = 90_000
 DISARM_AFTER_MS = 10 * 60_000
 FAN_OUT_AFTER_MS = 60_000
 
@@ -69,11 +70,11 @@ class Reconcile:
     def _late(self, watched: Watched, first: Owed, now_ms: int) -> int:
         if first.ready_ms > now_ms - LATE_MS or self._waits(watched, now_ms):
             return 0
-        return 1 - self.bells.ring_later(first.lane, 0)
+        return 1 - self.bells.ring([Bell(first.lane, now_ms, apart=True)])
 
     def _soon(self, first: Owed, now_ms: int) -> int:
         wait_ms = first.ready_ms - now_ms
-        if not 0 < wait_ms <= SOON_MS:
+        if not SOON_MS - SWEEP_MS < wait_ms <= SOON_MS:
             return 0
         return 1 - self.bells.ring_later(first.lane, -(-wait_ms // 1000))
 

@@ -146,6 +146,7 @@ def attempt_of(record: Record) -> Attempt:
     """Read an attempt."""
     delivery, generation, number = record["sk"].split("#")
     fault = record.get("fault")
+    queue_ms, connect_ms, first_byte_ms, total_ms = record["took_ms"]
     return Attempt(
         delivery,
         int(generation),
@@ -158,7 +159,10 @@ def attempt_of(record: Record) -> Attempt:
         record.get("detail", ""),
         record.get("response", b""),
         bool(record.get("truncated", 0)),
-        *record["took_ms"],
+        queue_ms,
+        connect_ms,
+        first_byte_ms,
+        total_ms,
         record.get("next_ms", 0),
     )
 
