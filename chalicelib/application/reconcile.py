@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from chalicelib.application.fan_out import FanOutLater
-from chalicelib.application.ports import Bells, Clock, Gates, Watched, Watching, Work
+from chalicelib.application.ports import Bell, Bells, Clock, Gates, Watched, Watching, Work
 from chalicelib.domain import gate as gates
 from chalicelib.domain.delivery import Lane, Owed
 
