@@ -84,7 +84,8 @@ class DynamoCapturing:
             for place in sorted(refused):
                 earlier = self._standing_claim(captures[place], now_s)
                 if earlier is None:
-                    expired.add(place)
+                    # In turn written over and inserted: the store deletes an expired row at any moment.
+                    expired ^= {place}
                 else:
                     answers[place] = earlier
                     places.remove(place)
@@ -149,7 +150,7 @@ def _packed(captures: Sequence[Capture]) -> Iterator[list[int]]:
     claimed: set[str] = set()
     for place, capture in enumerate(captures):
         key = capture.claim.key if capture.claim else ""
-        needs = 2 + 2 * len(capture.owing)
+        needs = 2 + 2 * len(capture.owing) + (capture.stored.fan_out == "later")
         if places and (size + needs > TRANSACTION_MAX or (key and key in claimed)):
             yield places
             places, size, claimed = [], 0, set()
