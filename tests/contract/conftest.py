@@ -1,0 +1,142 @@
+"""The emulators, each started once on a free port; every test has a prefix, and so resources, of its own."""
+
+import os
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.adapters import clients
+from chalicelib.adapters.aws_json import JsonService
+from chalicelib.adapters.aws_limits import CallCounter, count_calls, refuse_what_aws_refuses
+from chalicelib.adapters.dynamodb.records import Tables
+from chalicelib.adapters.dynamodb.tables import DynamoTables
+from infra.local.emulator import EmulatorName, default_venv, free_port, running
+from infra.local.provision import REGION, Provisioned, provision
+from tests.contract.given import MEMORY, Stores, stores_over
+from tests.fakes.memory_tables import MemoryTables
+
+EMULATORS = [EmulatorName.MINISTACK.value, EmulatorName.MOTO.value]
+_RESETS = ("/_ministack/reset", "/moto-api/reset")
+
+
+@pytest.fixture(scope="session")
+def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if not (default_venv() / "bin" / "python").exists() and not os.environ.get("CI"):
+        pytest.skip("ministack is not there: `make test` installs it into .venv-emulator")
+    yield from _running(EmulatorName.MINISTACK, tmp_path_factory.mktemp("ministack"))
+
+
+@pytest.fixture(scope="session")
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    yield from _running(EmulatorName.MOTO, tmp_path_factory.mktemp("moto"))
+
+
+def _running(name: EmulatorName, state: Path) -> Iterator[str]:
+    with running(name, state, free_port()) as url:
+        yield url
+        for service in ("dynamodb", "sqs"):
+            json_service(service, url).close()
+
+
+@cache
+def strict_client(service: str, url: str) -> Any:  # noqa: ANN401 - boto3's clients have no common type
+    """Make the client that the functions use, strict, for one emulator."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_ENDPOINT_URL", url)
+        environment.setenv("AWS_DEFAULT_REGION", REGION)
+        environment.setenv("AWS_ACCESS_KEY_ID", "test")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        client = clients.make(service, validate=True)
+    refuse_what_aws_refuses(client)
+    return client
+
+
+@cache
+def json_service(name: str, url: str) -> JsonService:
+    """Make the lean client that the functions use, over the strict one."""
+    return JsonService(strict_client(name, url))
+
+
+@cache
+def counter(service: str, url: str) -> CallCounter:
+    """Count the calls of that client."""
+    return count_calls(strict_client(service, url))
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"t{uuid.uuid4().hex[:8]}-"
+
+
+@pytest.fixture(params=EMULATORS)
+def emulator(request: pytest.FixtureRequest) -> str:
+    """The address of each emulator in turn."""
+    return str(request.getfixturevalue(request.param))
+
+
+@pytest.fixture
+def provisioned(emulator: str, prefix: str) -> Iterator[Provisioned]:
+    """Everything that resources.yaml describes, on each emulator in turn."""
+    yield provision(emulator, prefix)
+    _forget_all(emulator)
+
+
+@pytest.fixture(params=[MEMORY, *EMULATORS])
+def tables(request: pytest.FixtureRequest, prefix: str) -> Iterator[Tables]:
+    """The tables in memory, then on each emulator."""
+    if request.param == MEMORY:
+        yield MemoryTables()
+    else:
+        yield from _tables_on(request.getfixturevalue(request.param), prefix)
+
+
+@pytest.fixture
+def threaded_tables(ministack: str, prefix: str) -> Iterator[Tables]:
+    """The tables on the emulator that is exact under threads."""
+    yield from _tables_on(ministack, prefix)
+
+
+def _tables_on(url: str, prefix: str) -> Iterator[DynamoTables]:
+    provision(url, prefix, tables_only=True)
+    yield DynamoTables(json_service("dynamodb", url), prefix)
+    _forget_all(url)
+
+
+def _forget_all(url: str) -> None:
+    """Empty an emulator, in milliseconds where destroying one by one takes a tenth of a second.
+
+    Each test has its own prefix whatever comes of this; but moto copies every table in every transaction.
+    """
+    for path in _RESETS:
+        asked = urllib.request.Request(url + path, method="POST")  # noqa: S310 - the emulator just started
+        with suppress(urllib.error.HTTPError), urllib.request.urlopen(asked, timeout=10):  # noqa: S310
+            return
+
+
+@pytest.fixture
+def stores(tables: Tables) -> Stores:
+    """Every semantic store, over each of the tables."""
+    return stores_over(tables)
+
+
+@pytest.fixture
+def calls(tables: Tables, request: pytest.FixtureRequest) -> Callable[[], int]:
+    """Count the calls to the store since this was last asked."""
+    if isinstance(tables, MemoryTables):
+        return partial(_counted, lambda: len(tables.faults.steps), tables.faults.steps.clear)
+    counted = counter("dynamodb", request.getfixturevalue(request.node.callspec.params["tables"]))
+    counted.reset()
+    return partial(_counted, counted.total, counted.reset)
+
+
+def _counted(count: Callable[[], int], reset: Callable[[], None]) -> int:
+    total = count()
+    reset()
+    return total
