@@ -20,6 +20,7 @@ _TYPE = re.compile(r"[A-Za-z0-9_.]{1,128}", re.ASCII)
 _CONTENT_TYPE = re.compile(r"[!-~]+/[!-~]+( ?;[ -~]*)?", re.ASCII)
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 _DEFLATED, _PLAIN = b"z", b"="
+_NUMBER = object()  # what a number is read as: its digits are the producer's affair
 _TYPE_RULE = "letters, digits, underscores and dots, at most 128 characters, such as order.paid"
 
 
@@ -203,5 +204,8 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_Members, parse_constant=_refuse_constant, parse_int=str, parse_float=str
+    object_pairs_hook=_Members,
+    parse_constant=_refuse_constant,
+    parse_int=lambda _: _NUMBER,
+    parse_float=lambda _: _NUMBER,
 )
