@@ -1,0 +1,220 @@
+"""Endpoints with their subscriptions and gates, changed together; API keys."""
+
+from dataclasses import replace
+
+from chalicelib.application.ports import ApiKey
+from chalicelib.domain import gate as gates
+from chalicelib.domain import ids
+from chalicelib.domain.change import Change
+from chalicelib.domain.endpoint import EVENT_TYPES_MAX, Endpoint, EndpointState, Limits
+from chalicelib.domain.gate import Ask, Gate, Grant
+from tests.contract.given import (
+    NOW_US,
+    RULES,
+    STRANGER,
+    TENANT,
+    Stores,
+    endpoint,
+    subscriber,
+    without_moto,
+)
+
+
+def gate_of(stores: Stores, of: Endpoint) -> Gate:
+    return stores.gates.read([(of.tenant, of.id)])[of.tenant, of.id]
+
+
+def subscribed(stores: Stores, event_type: str) -> list[str]:
+    found = stores.capturing.subscribers(TENANT, [event_type])
+    return [each.endpoint_id for each in found[event_type]]
+
+
+def changed(old: Endpoint, **changes: object) -> Endpoint:
+    return replace(old, version=old.version + 1, **changes)  # type: ignore[arg-type]  # any field
+
+
+class TestCreate:
+    def test_configuration_subscriptions_and_gate_are_there_together(self, stores: Stores) -> None:
+        of = endpoint(1, ("order.*", "user.*"), Limits(50, 60, 25))
+        stores.endpoints.create(of)
+        assert stores.endpoints.get(TENANT, of.id) == of
+        assert subscribed(stores, "order.x") == subscribed(stores, "user.y") == [of.id]
+        gate = gate_of(stores, of)
+        assert (gate.rate, gate.burst, gate.cap, gate.slots, gate.enabled) == (50, 60, 25, 25, True)
+        assert gate.leases == {}
+
+    def test_what_is_not_there_is_none(self, stores: Stores) -> None:
+        of = endpoint()
+        stores.endpoints.create(of)
+        assert stores.endpoints.get(STRANGER, of.id) is None
+        assert stores.endpoints.get(TENANT, endpoint(1).id) is None
+
+    def test_a_delivery_leads_to_its_endpoint(self, stores: Stores) -> None:
+        for number in range(3):
+            stores.endpoints.create(endpoint(number))
+        of = endpoint(1)
+        delivery = ids.delivery_id("evt_" + str(ids.uuid7(1, 1)), of.id)
+        assert stores.endpoints.tagged(TENANT, ids.tag_of(delivery)) == [of.id]
+        assert stores.endpoints.tagged(STRANGER, ids.tag_of(delivery)) == []
+        assert stores.endpoints.tagged(TENANT, "00000000") == []
+
+    def test_the_rows_beside_it_are_no_endpoints(self, stores: Stores) -> None:
+        stores.endpoints.create(endpoint())
+        assert stores.endpoints.page(TENANT, "", 10).items == (endpoint(),)
+
+
+class TestReplace:
+    def test_the_second_of_two_changes_is_refused_whole(self, stores: Stores) -> None:
+        old = endpoint(1, ("a",))
+        stores.endpoints.create(old)
+        first = changed(old, url="https://first.example/")
+        second = changed(old, event_types=("b",), limits=Limits(1, 1, 1))
+        assert stores.endpoints.replace(old, first)
+        assert not stores.endpoints.replace(old, second)
+        assert stores.endpoints.get(TENANT, old.id) == first
+        assert (subscribed(stores, "a"), subscribed(stores, "b")) == ([old.id], [])
+        assert gate_of(stores, old).cap == old.limits.max_concurrency
+
+    def test_what_was_never_there_cannot_be_changed(self, stores: Stores) -> None:
+        old = endpoint()
+        assert not stores.endpoints.replace(old, changed(old))
+        assert stores.endpoints.get(TENANT, old.id) is None
+        assert subscribed(stores, "order.paid") == []
+
+    def test_subscriptions_come_and_go_with_it(self, stores: Stores) -> None:
+        old = endpoint(1, ("kept", "dropped"))
+        stores.endpoints.create(old)
+        stores.endpoints.create(endpoint(2, ("dropped",)))
+        assert stores.endpoints.replace(old, changed(old, event_types=("kept", "new")))
+        assert subscribed(stores, "kept") == subscribed(stores, "new") == [old.id]
+        assert subscribed(stores, "dropped") == [endpoint(2).id]
+
+    def test_the_gate_follows_its_limits_and_keeps_its_leases(self, stores: Stores) -> None:
+        old = endpoint(1, limits=Limits(10, 20, 8))
+        stores.endpoints.create(old)
+        owner = (TENANT, old.id)
+        grant = gates.ask(gate_of(stores, old), Ask("0", "me", tuple("abcde")), NOW_US, RULES)
+        assert isinstance(grant, Grant)
+        assert stores.gates.change([(owner, grant.change)])[0].made
+        assert stores.endpoints.replace(old, changed(old, limits=Limits(30, 40, 3)))
+        gate = gate_of(stores, old)
+        assert (gate.rate, gate.burst, gate.cap, gate.slots) == (30, 40, 3, -2)
+        assert gate.slots + gate.held_slots == gate.cap
+        stores.gates.change([(owner, gates.settle(grant.claim, (), NOW_US, RULES))])
+        assert gate_of(stores, old).slots == 3
+
+    def test_more_lanes_are_told_to_all_who_fan_out(self, stores: Stores) -> None:
+        old = endpoint(1, ("a", "b.*"), Limits(10, 20, 8))
+        stores.endpoints.create(old)
+        wide = changed(old, limits=Limits(10, 20, 31))
+        assert stores.endpoints.replace(old, wide)
+        found = stores.capturing.subscribers(TENANT, ["a", "b.c"])
+        assert found == {"a": (subscriber(wide),), "b.c": (subscriber(wide),)}
+        stores.capturing.arm([(TENANT, old.id)], 0)
+        assert [each.lanes for each in stores.watching.armed()] == [4]
+
+    def test_fewer_lanes_leave_the_old_ones_watched(self, stores: Stores) -> None:
+        old = endpoint(1, limits=Limits(10, 20, 31))
+        stores.endpoints.create(old)
+        narrow = changed(old, limits=Limits(10, 20, 8))
+        assert stores.endpoints.replace(old, narrow)
+        assert stores.capturing.subscribers(TENANT, ["order.paid"]) == {"order.paid": (subscriber(narrow),)}
+        stores.capturing.arm([(TENANT, old.id)], 0)
+        assert [each.lanes for each in stores.watching.armed()] == [4]
+
+    def test_a_disabled_endpoint_shuts_its_gate_and_keeps_its_subscriptions(self, stores: Stores) -> None:
+        old = endpoint()
+        stores.endpoints.create(old)
+        off = changed(old, state=EndpointState.DISABLED, state_reason="410")
+        assert stores.endpoints.replace(old, off)
+        assert stores.endpoints.get(TENANT, old.id) == off
+        assert not gate_of(stores, old).enabled
+        assert subscribed(stores, "order.paid") == [old.id]
+        assert stores.endpoints.replace(off, changed(off, state=EndpointState.ENABLED))
+        assert gate_of(stores, old).enabled
+
+    def test_a_deleted_endpoint_leaves_nothing_but_its_tombstone(self, stores: Stores) -> None:
+        old = endpoint()
+        stores.endpoints.create(old)
+        gone = changed(old, state=EndpointState.DELETED)
+        assert stores.endpoints.replace(old, gone)
+        assert stores.endpoints.get(TENANT, old.id) == gone
+        assert subscribed(stores, "order.paid") == []
+        assert not gate_of(stores, old).enabled
+        assert stores.endpoints.page(TENANT, "", 10).items == ()
+        assert stores.endpoints.tagged(TENANT, ids.endpoint_tag(old.id)) == [old.id]
+
+    @without_moto
+    def test_every_subscription_may_change_at_once(self, stores: Stores) -> None:
+        old = endpoint(1, tuple(f"old.{number}" for number in range(EVENT_TYPES_MAX)))
+        stores.endpoints.create(old)
+        new = changed(old, event_types=tuple(f"new.{number}" for number in range(EVENT_TYPES_MAX)))
+        assert stores.endpoints.replace(old, new)
+        assert (subscribed(stores, "old.7"), subscribed(stores, "new.7")) == ([], [old.id])
+
+
+class TestPage:
+    def test_the_newest_come_first_and_each_once(self, stores: Stores) -> None:
+        everything = [endpoint(number) for number in range(7)]
+        for each in everything:
+            stores.endpoints.create(each)
+        deleted = everything[3]
+        stores.endpoints.replace(deleted, changed(deleted, state=EndpointState.DELETED))
+        expected = [each for each in reversed(everything) if each is not deleted]
+        for limit in (1, 2, 3, 6):
+            assert self.paged(stores, limit) == expected
+
+    def test_f120_exactly_as_many_as_the_limit_are_the_last_page(self, stores: Stores) -> None:
+        for number in range(3):
+            stores.endpoints.create(endpoint(number))
+        page = stores.endpoints.page(TENANT, "", 3)
+        assert (len(page.items), page.after) == (3, "")
+
+    def test_f120_what_is_made_meanwhile_moves_no_page(self, stores: Stores) -> None:
+        for number in range(4):
+            stores.endpoints.create(endpoint(number))
+        first = stores.endpoints.page(TENANT, "", 2)
+        stores.endpoints.create(endpoint(9))
+        second = stores.endpoints.page(TENANT, first.after, 2)
+        assert [*first.items, *second.items] == [endpoint(number) for number in (3, 2, 1, 0)]
+
+    @without_moto
+    def test_f120_a_stretch_of_deleted_ones_is_no_end(self, stores: Stores) -> None:
+        stores.endpoints.create(endpoint(0))
+        for number in range(1, 105):
+            stores.endpoints.create(replace(endpoint(number), state=EndpointState.DELETED))
+        assert stores.endpoints.page(TENANT, "", 2).items == (endpoint(0),)
+
+    def test_no_tenant_sees_anothers(self, stores: Stores) -> None:
+        stores.endpoints.create(endpoint(1, tenant=STRANGER))
+        assert stores.endpoints.page(TENANT, "", 10).items == ()
+
+    def paged(self, stores: Stores, limit: int) -> list[Endpoint]:
+        found: list[Endpoint] = []
+        after = ""
+        while True:
+            page = stores.endpoints.page(TENANT, after, limit)
+            assert len(page.items) <= limit
+            found += page.items
+            if not page.after:
+                return found
+            after = page.after
+
+
+def test_a_change_of_the_gate_between_reading_and_replacing_is_kept(stores: Stores) -> None:
+    old = endpoint()
+    stores.endpoints.create(old)
+    stores.gates.change([((TENANT, old.id), Change((), {"fails": 7}, {"slots": -2}))])
+    assert stores.endpoints.replace(old, changed(old, limits=Limits(10, 20, 10)))
+    gate = gate_of(stores, old)
+    assert (gate.fails, gate.slots, gate.cap) == (7, 8, 10)
+
+
+class TestKeys:
+    def test_a_key_is_found_by_its_tenant_alone(self, stores: Stores) -> None:
+        key = ApiKey(TENANT, "key_1", "digest", "producer")
+        stores.keys.put(key)
+        stores.keys.put(key)
+        assert stores.keys.find(TENANT, "key_1") == key
+        assert stores.keys.find(STRANGER, "key_1") is None
+        assert stores.keys.find(TENANT, "key_2") is None

@@ -1,0 +1,115 @@
+"""Later fan-outs: a cursor and a chunk's rows in one transaction, resumed wherever they were left."""
+
+from functools import partial
+
+import pytest
+
+from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
+from chalicelib.application.fan_out import FanOutLater
+from chalicelib.application.ports import Fanout
+from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.event import Event
+from tests.contract.given import (
+    NOW_MS,
+    NOW_S,
+    TENANT,
+    Stores,
+    endpoint,
+    event,
+    lane_of,
+    later,
+    owing,
+    run_until_killed,
+    stores_over,
+    without_moto,
+)
+from tests.fakes.fixed_clock import FixedClock
+from tests.fakes.memory_bells import MemoryBells
+from tests.fakes.memory_tables import MemoryTables
+
+
+def started(stores: Stores, posted: Event) -> Fanout:
+    stores.capturing.commit([later(posted)], NOW_S)
+    found = stores.fanning_out.pending(TENANT, posted.id)
+    assert found is not None
+    return found
+
+
+def owed_to(stores: Stores, endpoints: list[Endpoint]) -> list[int]:
+    return [len(stores.work.peek(lane_of(each), 10)) for each in endpoints]
+
+
+class TestAdvance:
+    def test_a_chunk_and_the_cursor_are_written_together(self, stores: Stores) -> None:
+        posted, endpoints = event(), [endpoint(number) for number in range(3)]
+        fanout = started(stores, posted)
+        chunk = owing(posted, endpoints[:2])
+        assert stores.fanning_out.advance(fanout, chunk, endpoints[1].id, done=False)
+        assert owed_to(stores, endpoints) == [1, 1, 0]
+        moved = stores.fanning_out.pending(TENANT, posted.id)
+        assert moved == Fanout(TENANT, posted.id, "order.paid", endpoints[1].id)
+
+    def test_whoever_comes_second_writes_nothing(self, stores: Stores) -> None:
+        posted, endpoints = event(), [endpoint(number) for number in range(2)]
+        fanout = started(stores, posted)
+        assert stores.fanning_out.advance(fanout, owing(posted, endpoints[:1]), endpoints[0].id, done=False)
+        for done in (False, True):
+            chunk = owing(posted, endpoints[1:])
+            assert not stores.fanning_out.advance(fanout, chunk, endpoints[1].id, done=done)
+        assert owed_to(stores, endpoints) == [1, 0]
+
+    def test_the_last_chunk_ends_it(self, stores: Stores) -> None:
+        posted, last = event(), endpoint()
+        fanout = started(stores, posted)
+        assert stores.fanning_out.advance(fanout, owing(posted, [last]), last.id, done=True)
+        assert stores.fanning_out.pending(TENANT, posted.id) is None
+        assert not stores.fanning_out.advance(fanout, (), last.id, done=True)
+        assert owed_to(stores, [last]) == [1]
+
+
+def test_only_what_waits_long_enough_is_walked(stores: Stores) -> None:
+    old, new = event(1, at_ms=NOW_MS - 60_001), event(2)
+    stores.capturing.commit([later(old), later(new)], NOW_S)
+    waiting = list(stores.fanning_out.waiting(NOW_MS - 60_000))
+    assert waiting == [Fanout(TENANT, old.id, "order.paid")]
+
+
+def use_case(capturing: DynamoCapturing, fanning_out: DynamoFanningOut, bells: MemoryBells) -> FanOutLater:
+    return FanOutLater(fanning_out, capturing, bells, FixedClock(NOW_MS))
+
+
+@without_moto
+def test_more_endpoints_than_a_transaction_holds_are_reached_in_chunks(stores: Stores) -> None:
+    endpoints = [endpoint(number) for number in range(81)]
+    for each in endpoints:
+        stores.endpoints.create(each)
+    posted, bells = event(), MemoryBells()
+    started(stores, posted)
+    fan_out = use_case(stores.capturing, stores.fanning_out, bells)
+    assert fan_out.run(TENANT, posted.id) == 81
+    assert owed_to(stores, endpoints) == [1] * 81
+    assert len(bells.rung) == 81
+    assert fan_out.run(TENANT, posted.id) == 0
+    assert stores.fanning_out.pending(TENANT, posted.id) is None
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_killed_between_any_two_writes_it_neither_loses_nor_doubles(*, after: bool) -> None:
+    """Two chunks: arming the endpoints of each, and its transaction."""
+    begun, posted = MemoryTables(), event()
+    endpoints = [endpoint(number) for number in range(50)]
+    for each in endpoints:
+        stores_over(begun).endpoints.create(each)
+    started(stores_over(begun), posted)
+    for write in range(1, 50 + 2 + 1):
+        memory = MemoryTables(begun.records.copy())
+        dying, bells = MemoryTables(memory.records), MemoryBells()
+        dying.faults.kill_at(write, after=after)
+        first = use_case(DynamoCapturing(dying), DynamoFanningOut(dying), bells)
+        run_until_killed(partial(first.run, TENANT, posted.id))
+        assert dying.faults.killed
+        stores = stores_over(memory)
+        use_case(stores.capturing, stores.fanning_out, bells).run(TENANT, posted.id)
+        assert owed_to(stores, endpoints) == [1] * 50
+        assert len(list(memory.walk("history"))) == 50
+        assert {each.endpoint_id for each in stores.watching.armed()} == {each.id for each in endpoints}
