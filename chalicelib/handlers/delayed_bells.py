@@ -1,11 +1,11 @@
 """The function behind the delay queue: a delayed bell is rung on its lane's queue."""
 
-import json
 from typing import Any
 
 from chalicelib import bootstrap
 from chalicelib.application.ports import Bell
 from chalicelib.wire import bell as bells
+from chalicelib.wire.bell import NotABellError
 
 
 def handle(event: dict[str, Any]) -> dict[str, Any]:
@@ -13,8 +13,8 @@ def handle(event: dict[str, Any]) -> dict[str, Any]:
     failed = []
     for record in event["Records"]:
         try:
-            lane = bells.lane_of(json.loads(record["body"])["lane"])
-        except (ValueError, TypeError, KeyError):
+            lane = bells.load_delayed(record["body"])
+        except NotABellError:
             bootstrap.log().warning("bell.refused", extra={"message_id": record["messageId"]})
             continue
         if bootstrap.bells().ring([Bell(lane, bootstrap.clock().now_ms())]):

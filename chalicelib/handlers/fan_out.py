@@ -1,10 +1,10 @@
 """The fan-out function: does what ingest left to be fanned out later."""
 
-import json
 from typing import Any
 
 from chalicelib import bootstrap
-from chalicelib.domain import ids
+from chalicelib.wire import bell as bells
+from chalicelib.wire.bell import NotABellError
 
 
 def handle(event: dict[str, Any]) -> dict[str, Any]:
@@ -12,11 +12,8 @@ def handle(event: dict[str, Any]) -> dict[str, Any]:
     failed = []
     for record in event["Records"]:
         try:
-            body = json.loads(record["body"])
-            tenant, event_id = str(body["tenant"]), str(body["event_id"])
-        except (ValueError, TypeError, KeyError):
-            tenant, event_id = "", ""
-        if not ids.is_id(event_id, "evt"):
+            tenant, event_id = bells.load_fan_out(record["body"])
+        except NotABellError:
             bootstrap.log().warning("fan_out.refused", extra={"message_id": record["messageId"]})
             continue
         try:

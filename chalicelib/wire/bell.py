@@ -1,7 +1,8 @@
-"""The bell as a queue message: names and keys in JSON, nothing of the event itself."""
+"""The bell and its kin as queue messages: names and keys in JSON, nothing of the event itself."""
 
 import json
 import re
+from typing import Any
 
 from chalicelib.application.ports import Bell, Hint
 from chalicelib.domain import ids
@@ -9,10 +10,11 @@ from chalicelib.domain.delivery import Lane
 
 _TENANT = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _LANE_NUMBER = re.compile(r"[a-z]?[0-9]{1,3}", re.ASCII)
+_MOMENTS = 1 << 48  # what a UUIDv7 can hold
 
 
 class NotABellError(ValueError):
-    """A queue message that no part of Relay wrote."""
+    """A queue message that no part of Relay wrote; it can never become one."""
 
 
 def dump(bell: Bell) -> str:
@@ -24,22 +26,58 @@ def dump(bell: Bell) -> str:
 
 def load(text: str) -> Bell:
     """Read a bell, or raise NotABellError; what is read may be trusted as far as names go."""
-    try:
-        body = json.loads(text)
-        lane = lane_of(body["lane"])
-        rung_ms = int(body["rung_ms"])
-        hints = tuple(Hint(str(delivery), str(event), int(ready)) for delivery, event, ready in body["hints"])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise NotABellError("not a bell") from error
-    if not all(ids.is_id(hint.delivery_id) and ids.is_id(hint.event_id, "evt") for hint in hints):
-        raise NotABellError("a bell with names that are none")
-    return Bell(lane, rung_ms, hints)
+    body = _members(text)
+    hints = body.get("hints")
+    if not isinstance(hints, list):
+        raise NotABellError("a bell without its list of hints")
+    return Bell(lane_of(body.get("lane")), _moment(body.get("rung_ms")), tuple(_hint(each) for each in hints))
 
 
-def lane_of(name: str) -> Lane:
+def load_delayed(text: str) -> Lane:
+    """Read which lane a delayed bell is for, or raise NotABellError."""
+    return lane_of(_members(text).get("lane"))
+
+
+def load_fan_out(text: str) -> tuple[str, str]:
+    """Read the tenant and the event id of a call to fan out, or raise NotABellError."""
+    body = _members(text)
+    tenant, event_id = body.get("tenant"), body.get("event_id")
+    if not (isinstance(tenant, str) and isinstance(event_id, str)):
+        raise NotABellError("a fan-out of nothing")
+    if not (_TENANT.fullmatch(tenant) and ids.is_id(event_id, "evt")):
+        raise NotABellError("a fan-out with names that are none")
+    return tenant, event_id
+
+
+def lane_of(name: object) -> Lane:
     """Read a lane's name."""
-    parts = name.split("#")
+    parts = name.split("#") if isinstance(name, str) else []
     tenant, endpoint_id, number = parts if len(parts) == 3 else ("", "", "")  # noqa: PLR2004 - the three parts of a name
     if not (_TENANT.fullmatch(tenant) and ids.is_id(endpoint_id, "ep") and _LANE_NUMBER.fullmatch(number)):
         raise NotABellError("not a lane")
     return Lane(tenant, endpoint_id, number)
+
+
+def _members(text: str) -> dict[str, Any]:
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise NotABellError("not JSON") from error
+    if not isinstance(body, dict):
+        raise NotABellError("not an object")
+    return body
+
+
+def _hint(value: object) -> Hint:
+    parts = value if isinstance(value, list) else []
+    delivery_id, event_id, ready_ms = parts if len(parts) == 3 else ("", "", 0)  # noqa: PLR2004 - the three parts of a hint
+    named = isinstance(delivery_id, str) and isinstance(event_id, str)
+    if not (named and ids.is_id(delivery_id) and ids.is_id(event_id, "evt")):
+        raise NotABellError("a bell with names that are none")
+    return Hint(delivery_id, event_id, _moment(ready_ms))
+
+
+def _moment(value: object) -> int:
+    if type(value) is not int or not 0 <= value < _MOMENTS:
+        raise NotABellError("not a time in milliseconds")
+    return value
