@@ -74,7 +74,7 @@ def admit_body(body: bytes, content_type: str, named_type: str | None, *, max_by
     also then; other media types need the header and are opaque. Raises RelayError.
     """
     if not body:
-        raise RelayError(ErrorCode.BODY_EMPTY, "The body is empty.", expected="at least one byte")
+        raise _empty()
     if len(body) > max_bytes:
         raise too_large(len(body), max_bytes)
     header_type = valid_type(named_type, "Relay-Event-Type") if named_type is not None else None
@@ -165,7 +165,10 @@ def _envelope_type(value: object) -> object:
     return types[0] if types else None
 
 
-def _parse(body: bytes) -> object:
+def json_text(body: bytes) -> str:
+    """Give a JSON body as text, or raise RelayError for what is empty, not UTF-8 or nested too deep."""
+    if not body:
+        raise _empty()
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -174,12 +177,32 @@ def _parse(body: bytes) -> object:
             f"The body is not valid UTF-8 at byte {error.start}.",
             expected="JSON in UTF-8, or a content type that is not JSON",
         ) from error
+    if text.startswith("\ufeff"):
+        raise RelayError(
+            ErrorCode.BODY_NOT_JSON,
+            "The body begins with a byte-order mark.",
+            expected="JSON that begins with its first character",
+        )
     if _nesting(body) > NESTING_MAX:
         raise RelayError(
             ErrorCode.BODY_TOO_DEEP,
             f"The body is nested more than {NESTING_MAX} levels deep.",
             expected=f"at most {NESTING_MAX} levels",
         )
+    return text
+
+
+def refuse_constant(text: str) -> NoReturn:
+    """Refuse NaN and the infinities, which Python reads and JSON does not have."""
+    raise ValueError(f"{text} is not a JSON number")
+
+
+def _empty() -> RelayError:
+    return RelayError(ErrorCode.BODY_EMPTY, "The body is empty.", expected="at least one byte")
+
+
+def _parse(body: bytes) -> object:
+    text = json_text(body)
     try:
         return _DECODER.decode(text)
     except ValueError as error:
@@ -199,13 +222,9 @@ def _nesting(body: bytes) -> int:
     return deepest
 
 
-def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a JSON number")
-
-
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_Members,
-    parse_constant=_refuse_constant,
+    parse_constant=refuse_constant,
     parse_int=lambda _: _NUMBER,
     parse_float=lambda _: _NUMBER,
 )

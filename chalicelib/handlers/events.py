@@ -38,9 +38,7 @@ def post_batch(asked: Asked) -> Response:
     """Accept up to a hundred events, each all or nothing: 207 with a status each."""
     asked.caller.must_be(Role.PRODUCER)
     settings = bootstrap.settings()
-    if len(asked.body) > settings.batch_max_bytes:
-        raise events.too_large(len(asked.body), settings.batch_max_bytes)
-    items = bodies.parse(bodies.BatchBody, asked.body).events
+    items = bodies.parse(bodies.BatchBody, asked.body, max_bytes=settings.batch_max_bytes).events
     if len(items) > settings.batch_max_events:
         raise RelayError(
             ErrorCode.FIELD_INVALID,

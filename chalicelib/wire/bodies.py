@@ -1,6 +1,7 @@
 """The shapes of API bodies: parsed once at the door, then trusted."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, TypeVar
@@ -15,7 +16,17 @@ from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.signing import SignatureForm
 
 MASK = "********"
+BODY_MAX = 131_072
 _SHOWN_MAX = 5
+_DIGITS_MAX = 20
+_PYDANTIC = re.compile(
+    r"^(?:Input|String|List|Dictionary) should (?:be|have) |(?: after validation)?, not \w+$"
+)
+_EXPECTED = {
+    "missing": "a value",
+    "string_unicode": "text without half surrogate pairs",
+    "dict_type": "a JSON object",
+}
 _Strict = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -82,13 +93,18 @@ class BatchItem(BaseModel):
     payload_base64: str | None = None
 
 
-def parse(model: type[Model], body: bytes) -> Model:
+def parse(model: type[Model], body: bytes, *, max_bytes: int = BODY_MAX) -> Model:
     """Read a JSON body as a model; raises RelayError naming the field at fault."""
+    if len(body) > max_bytes:
+        raise events.too_large(len(body), max_bytes)
+    text = events.json_text(body)
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        value = json.loads(
+            text, object_pairs_hook=_once, parse_int=_whole, parse_constant=events.refuse_constant
+        )
+    except ValueError as error:
         raise RelayError(
-            ErrorCode.BODY_NOT_JSON, "The body is not valid JSON.", expected="a JSON object"
+            ErrorCode.BODY_NOT_JSON, f"The body is not valid JSON: {error}.", expected="a JSON object"
         ) from error
     return checked(model, value)
 
@@ -199,5 +215,36 @@ def _first_fault(error: ValidationError, model: type[BaseModel]) -> RelayError:
         )
     fault = faults[0]
     field = ".".join(str(part) for part in fault["loc"])
-    detail = f"`{field}`: {fault['msg']}." if field else "The body is not a JSON object."
-    return RelayError(ErrorCode.FIELD_INVALID, detail, field=field, expected=str(fault["msg"]))
+    if not field:
+        return RelayError(ErrorCode.FIELD_INVALID, "This is not a JSON object.", expected="a JSON object")
+    wrong = "is missing" if fault["type"] == "missing" else "is not valid"
+    return RelayError(
+        ErrorCode.FIELD_INVALID, f"`{field[:100]}` {wrong}.", field=field[:100], expected=_plain(fault)
+    )
+
+
+def _plain(fault: Mapping[str, Any]) -> str:
+    """Say what pydantic expected in the words of the caller."""
+    kind = str(fault["type"])
+    return _EXPECTED.get(kind) or _PYDANTIC.sub("", str(fault["msg"]))
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _DIGITS_MAX:
+        raise ValueError("a number has too many digits")
+    return int(digits)
+
+
+def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Read an object in which no name stands twice: which of the two is meant cannot be known."""
+    value: dict[str, Any] = {}
+    for name, member in members:
+        if name in value:
+            raise RelayError(
+                ErrorCode.BODY_NOT_JSON,
+                f"The body has `{name[:100]}` more than once.",
+                field=name[:100],
+                expected="each name once in an object",
+            )
+        value[name] = member
+    return value
