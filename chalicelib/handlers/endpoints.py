@@ -26,7 +26,7 @@ def page(asked: Asked) -> Response:
     """List endpoints, newest first."""
     asked.caller.must_be(Role.VIEWER)
     asked.only("limit", "cursor")
-    after, limit = asked.page("endpoints")
+    after, limit = asked.page("endpoints", "ep")
     found = bootstrap.manage_endpoints().page(asked.caller.tenant, after, limit)
     return http.listed([answers.endpoint(each) for each in found.items], "endpoints", found.after)
 

@@ -57,7 +57,7 @@ def page(asked: Asked) -> Response:
     """List events, newest first."""
     asked.caller.must_be(Role.VIEWER)
     asked.only("limit", "cursor")
-    after, limit = asked.page("events")
+    after, limit = asked.page("events", "evt")
     found = bootstrap.questions().events(asked.caller.tenant, after, limit)
     return http.listed([answers.event(each) for each in found.items], "events", found.after)
 
@@ -80,7 +80,7 @@ def deliveries(asked: Asked, event_id: str) -> Response:
     asked.caller.must_be(Role.VIEWER)
     asked.only("limit", "cursor")
     listing = f"deliveries of {event_id}"
-    after, limit = asked.page(listing)
+    after, limit = asked.page(listing, "ep")
     found = bootstrap.questions().deliveries_of_event(asked.caller.tenant, event_id, after, limit)
     return http.listed([answers.delivery(each) for each in found.items], listing, found.after)
 

@@ -47,15 +47,15 @@ class Asked:
     headers: Mapping[str, str] = field(repr=False)
     query: Mapping[str, str]
 
-    def page(self, listing: str) -> tuple[str, int]:
-        """Read where a list continues and how long its page may be; raises RelayError."""
+    def page(self, listing: str, prefix: str = "") -> tuple[str, int]:
+        """Read after which id a list continues and how long its page may be; raises RelayError."""
         text = self.query.get("limit", str(LIST_DEFAULT))
         limit = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(LIST_MAX)) else 0
         if not 1 <= limit <= LIST_MAX:
             raise RelayError(
                 ErrorCode.FIELD_INVALID, "The limit is not valid.", field="limit", expected="1 to 200"
             )
-        return cursor.load(listing, self.query.get("cursor")), limit
+        return cursor.load(listing, prefix, self.query.get("cursor")), limit
 
     def only(self, *names: str) -> None:
         """Refuse query parameters other than these."""

@@ -4,6 +4,7 @@ import base64
 import binascii
 import json
 
+from chalicelib.domain import ids
 from chalicelib.domain.errors import ErrorCode, RelayError
 
 CURSOR_MAX = 1_024
@@ -16,8 +17,11 @@ def dump(listing: str, after: str) -> str | None:
     return base64.urlsafe_b64encode(json.dumps([listing, after]).encode()).decode("ascii").rstrip("=")
 
 
-def load(listing: str, cursor: str | None) -> str:
-    """Read where a cursor of this very list stands; raises RelayError for any other."""
+def load(listing: str, prefix: str, cursor: str | None) -> str:
+    """Read after which id a cursor of this very list stands; raises RelayError for any other.
+
+    `prefix` is that of the ids the list goes by (`ids.is_id`).
+    """
     if cursor is None:
         return ""
     try:
@@ -25,7 +29,7 @@ def load(listing: str, cursor: str | None) -> str:
         owner, after = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (ValueError, TypeError, binascii.Error, RecursionError):
         owner, after = None, None
-    if owner != listing or not isinstance(after, str) or not _plain(after):
+    if owner != listing or not isinstance(after, str) or not ids.is_id(after, prefix):
         raise RelayError(
             ErrorCode.CURSOR_INVALID,
             "The cursor is not one of this list.",
@@ -33,7 +37,3 @@ def load(listing: str, cursor: str | None) -> str:
             expected="the `cursor` of this list's previous page, or none",
         )
     return after
-
-
-def _plain(after: str) -> bool:
-    return bool(after) and all("-" <= each <= "z" for each in after)
