@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import re
 from typing import Any
 
 from chalice.app import Response
@@ -17,6 +18,12 @@ from chalicelib.handlers.http import Asked
 from chalicelib.wire import answers, bodies
 
 REPLAYED = {"Relay-Idempotent-Replay": "true"}
+_CHARSET = re.compile(r"""; *charset *= *"?([^ ;"]+)""", re.ASCII | re.IGNORECASE)
+_ITEM_FIELDS = {
+    "Relay-Event-Type": "type",
+    "Content-Type": "content_type",
+    "Idempotency-Key": "idempotency_key",
+}
 
 
 def post(asked: Asked) -> Response:
@@ -95,10 +102,19 @@ def _post_of(tenant: str, value: object) -> Post | RelayError:
 
 
 def _content_type_of(item: bodies.BatchItem) -> str:
-    content_type = item.content_type or events.JSON_CONTENT_TYPE
-    is_text = item.payload is not None and content_type.lower().startswith("text/")
-    if is_text and "charset" not in content_type.lower():
-        return f"{content_type}; charset=utf-8"
+    content_type = events.JSON_CONTENT_TYPE if item.content_type is None else item.content_type
+    if item.payload is None:
+        return content_type
+    charset = _CHARSET.search(content_type)
+    if charset is None:
+        return f"{content_type}; charset=utf-8" if content_type.lower().startswith("text/") else content_type
+    if charset[1].lower() != "utf-8":
+        raise RelayError(
+            ErrorCode.CONTENT_TYPE_INVALID,
+            "`payload` is text and is sent as UTF-8, not in the charset its content type says.",
+            field="content_type",
+            expected="charset=utf-8, or the bytes as `payload_base64`",
+        )
     return content_type
 
 
@@ -127,6 +143,8 @@ def _bytes_of(item: bodies.BatchItem) -> bytes:
 def _item(result: Accepted | RelayError) -> dict[str, Any]:
     if isinstance(result, RelayError):
         document = problems.document(result)
+        if result.field in _ITEM_FIELDS:
+            document["field"] = _ITEM_FIELDS[result.field]
         return {"status": document["status"], "error": document}
     body: dict[str, Any] = {"status": 202, **json.loads(result.answer)}
     return body | {"idempotent_replay": True} if result.replayed else body
