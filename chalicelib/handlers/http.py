@@ -20,6 +20,14 @@ from chalicelib.wire import cursor
 ANY_TYPE = ["*/*"]
 LIST_DEFAULT, LIST_MAX = 50, 200
 JSON = "application/json"
+_UNAVAILABLE = RelayError(
+    ErrorCode.UNAVAILABLE, "Relay could not do this just now; nothing was lost. Try again."
+)
+_INTERNAL = RelayError(
+    ErrorCode.INTERNAL_ERROR,
+    "Relay failed at this request in a way that nobody foresaw; its operator finds the reason in the log.",
+)
+_ONCE = ("Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Relay-Event-Type")
 
 
 class Api(Chalice):
@@ -75,30 +83,21 @@ View = Callable[..., Response]
 
 def answer(app: Chalice, view: View, **path: str) -> Response:
     """Authenticate, call a view with what was asked, and turn errors into problem documents."""
-    request = app.current_request
-    if request is None:
-        raise RuntimeError("no request is being answered")
+    return guarded(lambda: view(_asked(app.current_request), **path))
+
+
+def guarded(view: Callable[[], Response]) -> Response:
+    """Call a view that may be asked by anyone, and turn errors into problem documents."""
     try:
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        caller = bootstrap.authenticate().caller(headers.get("authorization"))
-        asked = Asked(caller, _body(request), headers, request.query_params or {})
-        return view(asked, **path)
+        return view()
     except RelayError as error:
         return problem(error)
     except Unavailable as error:
         bootstrap.log().exception("request.unavailable", exc_info=error)
-        return problem(
-            RelayError(
-                ErrorCode.UNAVAILABLE, "Relay could not do this just now; nothing was lost. Try again."
-            )
-        )
+        return problem(_UNAVAILABLE)
     except Exception as error:  # noqa: BLE001 - the handler's border
         bootstrap.log().exception("request.failed", exc_info=error)
-        return Response(
-            json.dumps({"title": "Internal error", "status": 500, "code": "internal_error"}),
-            {"Content-Type": problems.CONTENT_TYPE},
-            500,
-        )
+        return problem(_INTERNAL)
 
 
 def problem(error: RelayError) -> Response:
@@ -128,6 +127,30 @@ def _response(
 ) -> Response:
     content = body.encode() if isinstance(body, str) else body
     return Response(content, {"Content-Type": content_type, **(headers or {})}, status)
+
+
+def _asked(request: Request | None) -> Asked:
+    if request is None:
+        raise RuntimeError("no request is being answered")
+    headers = _headers(request)
+    caller = bootstrap.authenticate().caller(headers.get("authorization"))
+    return Asked(caller, _body(request), headers, request.query_params or {})
+
+
+def _headers(request: Request) -> dict[str, str]:
+    """Give the headers by lower-case name; two that could be read as either are refused."""
+    given: dict[str, list[str]] = {}
+    for name, values in request.to_original_event()["multiValueHeaders"].items():
+        given.setdefault(name.lower(), []).extend(values)
+    for name in _ONCE:
+        if len(given.get(name.lower(), ())) > 1:
+            raise RelayError(
+                ErrorCode.FIELD_INVALID,
+                f"The header {name} is there more than once.",
+                field=name,
+                expected="the header once",
+            )
+    return {name: values[-1] for name, values in given.items()}
 
 
 def _body(request: Request) -> bytes:

@@ -8,21 +8,35 @@ from chalicelib.domain.errors import ErrorCode, RelayError
 
 CONTENT_TYPE = "application/problem+json"
 _STATUS = {
+    ErrorCode.BODY_EMPTY: HTTPStatus.BAD_REQUEST,
+    ErrorCode.BODY_NOT_JSON: HTTPStatus.BAD_REQUEST,
+    ErrorCode.BODY_NOT_UTF8: HTTPStatus.BAD_REQUEST,
+    ErrorCode.BODY_TOO_DEEP: HTTPStatus.BAD_REQUEST,
     ErrorCode.BODY_TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    ErrorCode.CONTENT_TYPE_INVALID: HTTPStatus.BAD_REQUEST,
+    ErrorCode.CURSOR_INVALID: HTTPStatus.BAD_REQUEST,
+    ErrorCode.DESTINATION_NOT_ALLOWED: HTTPStatus.BAD_REQUEST,
+    ErrorCode.EVENT_TYPE_CONFLICT: HTTPStatus.BAD_REQUEST,
+    ErrorCode.EVENT_TYPE_INVALID: HTTPStatus.BAD_REQUEST,
+    ErrorCode.EVENT_TYPE_MISSING: HTTPStatus.BAD_REQUEST,
+    ErrorCode.FIELD_INVALID: HTTPStatus.BAD_REQUEST,
+    ErrorCode.FIELD_UNKNOWN: HTTPStatus.BAD_REQUEST,
     ErrorCode.FORBIDDEN: HTTPStatus.FORBIDDEN,
     ErrorCode.IDEMPOTENCY_CONFLICT: HTTPStatus.CONFLICT,
+    ErrorCode.IDEMPOTENCY_KEY_INVALID: HTTPStatus.BAD_REQUEST,
     ErrorCode.IF_MATCH_REQUIRED: HTTPStatus.PRECONDITION_REQUIRED,
+    ErrorCode.INTERNAL_ERROR: HTTPStatus.INTERNAL_SERVER_ERROR,
     ErrorCode.NOT_FOUND: HTTPStatus.NOT_FOUND,
-    ErrorCode.QUOTA_EXCEEDED: HTTPStatus.CONFLICT,
     ErrorCode.UNAUTHENTICATED: HTTPStatus.UNAUTHORIZED,
     ErrorCode.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+    ErrorCode.URL_INVALID: HTTPStatus.BAD_REQUEST,
     ErrorCode.VERSION_STALE: HTTPStatus.PRECONDITION_FAILED,
 }
 
 
 def status_of(code: ErrorCode) -> HTTPStatus:
-    """Give the status of a code; what is not in the table is the caller's 400."""
-    return _STATUS.get(code, HTTPStatus.BAD_REQUEST)
+    """Give the status of a code."""
+    return _STATUS[code]
 
 
 def document(error: RelayError) -> dict[str, Any]:
