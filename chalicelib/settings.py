@@ -5,15 +5,21 @@ contradict each other, are told in one sentence and nothing starts.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Annotated, Self
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 PREFIX = "RELAY_"
 SETTLE_MARGIN_SECS = 2
 
-_ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL",)
+_ENDPOINT = "AWS_ENDPOINT_URL"
+_IGNORED = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
+_AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
+_TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
+_PORT_LIST = re.compile(r"[0-9]{1,5}(,[0-9]{1,5})*", re.ASCII)
 
 
 class SettingsError(ValueError):
@@ -24,6 +30,8 @@ def _ports(value: object) -> object:
     if value == "*":
         return None
     if isinstance(value, str):
+        if not _PORT_LIST.fullmatch(value):
+            raise ValueError("it takes port numbers separated by commas, or *")
         return frozenset(int(each) for each in value.split(","))
     return value
 
@@ -39,7 +47,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     resource_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,40}$")] = "relay-"
-    payload_bucket: str = "relay-payloads"
+    payload_bucket: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")] = "relay-payloads"
     shard_count: Annotated[int, Field(ge=1, le=64)] = 4
     inline_fanout_max: Annotated[int, Field(ge=0, le=48)] = 40
     payload_max_bytes: Annotated[int, Field(ge=1, le=1_048_576)] = 262_144
@@ -69,7 +77,7 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _follow_the_switch(cls, given: dict[str, object]) -> dict[str, object]:
-        if str(given.get("allow_private_endpoints", "")).lower() in {"1", "true", "yes", "on"}:
+        if str(given.get("allow_private_endpoints", "")).lower() in _TRUE:
             return {"require_https": False, "allowed_ports": "*"} | given
         return given
 
@@ -105,11 +113,18 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
     if unknown:
         names = ", ".join(PREFIX + name.upper() for name in unknown)
         raise SettingsError(f"unknown setting {names}; docs/configuration.md lists those there are")
-    real_aws = not any(source.get(name) for name in _ENDPOINT_VARIABLES)
     try:
-        return Settings.model_validate({**given, "real_aws": real_aws})
+        return Settings.model_validate({**given, "real_aws": _real_aws(source)})
     except ValidationError as error:
         raise SettingsError("; ".join(_sentence(each) for each in error.errors())) from None
+
+
+def _real_aws(source: Mapping[str, str]) -> bool:
+    """Say whether any call would reach Amazon: only an emulator's address for all of them rules it out."""
+    if not source.get(_ENDPOINT) or source.get(_IGNORED, "").lower() == "true":
+        return True
+    addresses = [value for name, value in source.items() if name.startswith(_ENDPOINT) and value]
+    return any((urlsplit(each).hostname or "").endswith(_AMAZON) for each in addresses)
 
 
 def _sentence(fault: Mapping[str, object]) -> str:

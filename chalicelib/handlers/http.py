@@ -34,7 +34,11 @@ class Api(Chalice):
     """The Chalice app of Relay: bodies of any media type come and go as exact bytes."""
 
     def __init__(self) -> None:
-        """Declare every media type binary, so that nothing between producer and us rewrites a body."""
+        """Read the settings, so that wrong ones start nothing, and declare every media type binary.
+
+        Binary means that nothing between producer and us rewrites a body. Raises SettingsError.
+        """
+        bootstrap.settings()
         super().__init__(app_name="relay", configure_logs=False)
         self.api.binary_types = ANY_TYPE
 

@@ -8,6 +8,7 @@ import importlib.util
 import os
 import sys
 
+from chalicelib.settings import SettingsError
 from infra.local.provision import EmulatorUnreachableError, provision
 
 sys.path.insert(0, ".")
@@ -25,7 +26,11 @@ def main() -> int:
     if made.bucket != os.environ["RELAY_PAYLOAD_BUCKET"]:
         sys.stderr.write(f"RELAY_PAYLOAD_BUCKET is not {made.bucket}, which resources.yaml makes.\n")
         return 1
-    _seed()
+    try:
+        _seed()
+    except SettingsError as error:
+        sys.stderr.write(f"Relay does not start: {error}.\n")
+        return 1
     return 0
 
 
