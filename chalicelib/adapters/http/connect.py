@@ -12,6 +12,7 @@ from chalicelib.domain.target import Policy, Target, address_allowed
 
 RECEIVE_BUFFER = 65_536
 ADDRESSES_TRIED = 2
+_IN_TIME = "within the connect timeout"
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 
@@ -42,57 +43,82 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 async def open_checked(
-    target: Target, policy: Policy, ask: Resolve
+    target: Target, policy: Policy, ask: Resolve, within_s: float
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Open a connection to a target; raises TransportFault. Nothing is sent to a refused address.
 
-    A name with any refused answer is refused whole.
+    A name with any refused answer is refused whole. Each phase that does not end in time has a fault of
+    its own: resolving, connecting, the TLS handshake.
     """
-    addresses = await _addresses(target, ask)
+    deadline = asyncio.get_running_loop().time() + within_s
+    addresses = await _addresses(target, ask, deadline)
     if not all(address_allowed(address, policy) for address in addresses):
         raise TransportFault(Fault.REFUSED, "the host leads to an address that is not public")
     fault = TransportFault(Fault.DNS_FAILED, "the host name has no address")
     for address in addresses[:ADDRESSES_TRIED]:
         try:
-            return await _open(address, target)
+            return await _open(address, target, deadline)
         except TransportFault as error:
             fault = error
     raise fault
 
 
-async def _addresses(target: Target, ask: Resolve) -> list[str]:
+async def _addresses(target: Target, ask: Resolve, deadline: float) -> list[str]:
     try:
         return [str(ip_address(target.host))]
     except ValueError:
         pass
     try:
-        return await ask(target.host, target.port)
+        async with asyncio.timeout_at(deadline):
+            return await ask(target.host, target.port)
+    except TimeoutError as error:
+        raise TransportFault(Fault.DNS_FAILED, f"the host name was not resolved {_IN_TIME}") from error
     except (OSError, UnicodeError) as error:
         raise TransportFault(Fault.DNS_FAILED, "the host name could not be resolved") from error
 
 
-async def _open(address: str, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _open(
+    address: str, target: Target, deadline: float
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        sock.setblocking(False)  # noqa: FBT003 - the standard library's own form
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await asyncio.get_running_loop().sock_connect(sock, (address, target.port))
+        await _connect(sock, (address, target.port), deadline)
         if target.scheme == "http":
             return await asyncio.open_connection(sock=sock, limit=RECEIVE_BUFFER)
-        return await asyncio.open_connection(
-            sock=sock, limit=RECEIVE_BUFFER, ssl=tls_context(), server_hostname=target.host
-        )
-    except ssl.SSLError as error:
-        sock.close()
-        raise TransportFault(Fault.TLS_FAILED, _tls_words(error)) from error
-    except OSError as error:
-        sock.close()
-        raise TransportFault(Fault.CONNECT_FAILED, "the connection was refused or broken off") from error
+        return await _shake_hands(sock, target.host, deadline)
     except BaseException:
         sock.close()
         raise
+
+
+async def _connect(sock: socket.socket, where: tuple[str, int], deadline: float) -> None:
+    sock.setblocking(False)  # noqa: FBT003 - the standard library's own form
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        async with asyncio.timeout_at(deadline):
+            await asyncio.get_running_loop().sock_connect(sock, where)
+    except TimeoutError as error:
+        raise TransportFault(Fault.CONNECT_TIMEOUT, f"no connection {_IN_TIME}") from error
+    except OSError as error:
+        raise TransportFault(Fault.CONNECT_FAILED, "the connection was refused or broken off") from error
+
+
+async def _shake_hands(
+    sock: socket.socket, host: str, deadline: float
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await asyncio.open_connection(
+                sock=sock, limit=RECEIVE_BUFFER, ssl=tls_context(), server_hostname=host
+            )
+    except TimeoutError as error:
+        raise TransportFault(Fault.TLS_FAILED, f"the TLS handshake did not end {_IN_TIME}") from error
+    except ssl.SSLError as error:
+        raise TransportFault(Fault.TLS_FAILED, _tls_words(error)) from error
+    except OSError as error:
+        raise TransportFault(Fault.TLS_FAILED, "the connection broke off in the TLS handshake") from error
 
 
 def _tls_words(error: ssl.SSLError) -> str:

@@ -40,6 +40,7 @@ class Connection:
         self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_MAX)
         self.idle_since = 0.0
         self.answered = False
+        self._ended = False
 
     @property
     def usable(self) -> bool:
@@ -91,7 +92,7 @@ class Connection:
             try:
                 event = self._protocol.next_event()
             except h11.RemoteProtocolError as error:
-                raise self._fault(error) from error
+                raise _fault(error, ended=self._ended) from error
             if event is not h11.NEED_DATA:
                 return event  # type: ignore[return-value]  # PAUSED cannot follow a request of ours
             try:
@@ -99,12 +100,8 @@ class Connection:
             except OSError as error:
                 raise TransportFault(Fault.NO_RESPONSE, "the connection broke off") from error
             self.answered |= bool(received)
+            self._ended = not received
             self._protocol.receive_data(received)
-
-    def _fault(self, error: h11.RemoteProtocolError) -> TransportFault:
-        if not self.answered or "without sending" in str(error):
-            return TransportFault(Fault.NO_RESPONSE, "the connection was closed without an answer")
-        return TransportFault(Fault.PROTOCOL_ERROR, f"the answer is not valid HTTP: {error}")
 
 
 class _Body(httpx.AsyncByteStream):
@@ -144,8 +141,8 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         if kept is not None:
             try:
                 return await self._exchange(key, kept, request, target, body)
-            except TransportFault:
-                if kept.answered:
+            except TransportFault as fault:
+                if kept.answered or fault.fault is not Fault.NO_RESPONSE:
                     raise
         return await self._exchange(key, None, request, target, body)
 
@@ -208,12 +205,14 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         )
 
     async def _open(self, target: Target) -> Connection:
-        try:
-            async with asyncio.timeout(self._timeouts.connect_s):
-                reader, writer = await open_checked(target, self._policy, self._ask)
-        except TimeoutError as error:
-            raise TransportFault(Fault.CONNECT_TIMEOUT, "no connection within the connect timeout") from error
-        return Connection(reader, writer)
+        streams = await open_checked(target, self._policy, self._ask, self._timeouts.connect_s)
+        return Connection(*streams)
+
+
+def _fault(error: h11.RemoteProtocolError, *, ended: bool) -> TransportFault:
+    if ended:
+        return TransportFault(Fault.NO_RESPONSE, "the connection was closed before a whole answer")
+    return TransportFault(Fault.PROTOCOL_ERROR, f"the answer is not valid HTTP: {error}")
 
 
 def _head(request: httpx.Request, target: Target) -> h11.Request:
