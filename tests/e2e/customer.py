@@ -1,0 +1,180 @@
+"""A customer of a stack: registers endpoints, posts events, asks what became of them.
+
+Everything goes over HTTP, and the receiver's log is the witness; nothing of the product is imported.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from tests.e2e.stack import RelayStack
+
+Record = dict[str, Any]
+JSON = "application/json"
+ENDED = ("succeeded", "dead")
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A registered endpoint: its answer, its secret, and the one event type that only it takes."""
+
+    id: str
+    type: str
+    secret: str
+    shown: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """What a producer got for an event."""
+
+    event_id: str
+    delivery_ids: list[str]
+    fan_out: str
+
+    @property
+    def delivery_id(self) -> str:
+        """Give the id of the only delivery."""
+        (only,) = self.delivery_ids
+        return only
+
+
+class Customer:
+    """Speaks to the API and the receiver of one stack, from any thread."""
+
+    def __init__(self, stack: RelayStack) -> None:
+        self.stack = stack
+        self.api = httpx.Client(base_url=stack.api_url, timeout=30, trust_env=False)
+        self.receiver = httpx.Client(base_url=stack.receiver_url, timeout=30, trust_env=False)
+        self._numbers = count(1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.api.close()
+        self.receiver.close()
+
+    def hook(self, target: str, **fields: object) -> Hook:
+        """Register an endpoint at a path of the receiver or a whole URL, and hand its secret over.
+
+        `{key}` in the target becomes the event type, under which the receiver knows the secret.
+        """
+        event_type = f"case.n{next(self._numbers)}"
+        where = target.replace("{key}", event_type)
+        url = self.stack.receiver_url + where if where.startswith("/") else where
+        answer = self.register({"url": url, "event_types": [event_type]} | fields)
+        assert answer.status_code == 201, answer.text
+        shown = answer.json()
+        secret = shown.pop("secret")
+        known = {"secret": secret, "endpoint": event_type}
+        self.receiver.post("/secret", json=known).raise_for_status()
+        return Hook(shown["id"], event_type, secret, shown)
+
+    def register(self, body: Record) -> httpx.Response:
+        """Ask for an endpoint."""
+        return self.api.post("/v1/endpoints", json=body)
+
+    def script(self, *answers: Record) -> str:
+        """Write a script for the receiver and give its path; the last answer repeats."""
+        key = f"s{next(self._numbers)}"
+        written = self.receiver.post("/script", json={"key": key, "answers": list(answers)})
+        assert written.status_code == 200, written.text
+        return f"/script/{key}"
+
+    def post(
+        self,
+        event_type: str,
+        body: bytes = b'{"n": 1}',
+        content_type: str = JSON,
+        headers: Mapping[str, str] | None = None,
+    ) -> Posted:
+        """Post an event that must be accepted."""
+        named = {"Content-Type": content_type, "Relay-Event-Type": event_type, **(headers or {})}
+        answer = self.api.post("/v1/events", content=body, headers=named)
+        assert answer.status_code == 202, answer.text
+        return Posted(**answer.json())
+
+    def deliver(self, target: str, **fields: object) -> tuple[Hook, str]:
+        """Register an endpoint and post one event for it; its hook and the delivery's id come back."""
+        hook = self.hook(target, **fields)
+        return hook, self.post(hook.type).delivery_id
+
+    def endpoint(self, endpoint_id: str) -> httpx.Response:
+        """Ask for an endpoint."""
+        return self.api.get(f"/v1/endpoints/{endpoint_id}")
+
+    def change(self, endpoint_id: str, **fields: object) -> Record:
+        """Change an endpoint as it is now."""
+        match = {"If-Match": self.endpoint(endpoint_id).headers["ETag"]}
+        answer = self.api.patch(f"/v1/endpoints/{endpoint_id}", json=fields, headers=match)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def delete(self, endpoint_id: str) -> None:
+        """Delete an endpoint as it is now."""
+        match = {"If-Match": self.endpoint(endpoint_id).headers["ETag"]}
+        answer = self.api.delete(f"/v1/endpoints/{endpoint_id}", headers=match)
+        assert answer.status_code == 204, answer.text
+
+    def delivery(self, delivery_id: str) -> Record:
+        """Ask for a delivery."""
+        answer = self.api.get(f"/v1/deliveries/{delivery_id}")
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def dead_letters(self, endpoint_id: str) -> list[Record]:
+        """List what an endpoint's owner will not get."""
+        answer = self.api.get(f"/v1/endpoints/{endpoint_id}/deliveries", params={"status": "dead"})
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()["items"])
+
+    def tried(self, delivery_id: str, times: int = 1, within_s: float = 30) -> Record:
+        """Give a delivery as soon as so many attempts at it are known."""
+        return self._when(delivery_id, lambda seen: len(seen["attempts"]) >= times, within_s)
+
+    def ended(self, delivery_id: str, within_s: float = 30) -> Record:
+        """Give a delivery as soon as it succeeded or is dead."""
+        return self._when(delivery_id, lambda seen: seen["status"] in ENDED, within_s)
+
+    def received(self, **where: object) -> list[Record]:
+        """Give what the receiver's log has, oldest first."""
+        answer = self.receiver.get("/received", params={name: str(value) for name, value in where.items()})
+        assert answer.status_code == 200, answer.text
+        return list(answer.json())
+
+    def arrived(self, times: int = 1, within_s: float = 30, **where: object) -> list[Record]:
+        """Give what the receiver's log has as soon as it is so many."""
+        self.stack.until(lambda: len(self.received(brief=1, **where)) >= times, within_s)
+        return self.received(**where)
+
+    def _when(self, delivery_id: str, holds: Callable[[Record], bool], within_s: float) -> Record:
+        seen: Record = {}
+
+        def look() -> bool:
+            seen.update(self.delivery(delivery_id))
+            return holds(seen)
+
+        try:
+            self.stack.until(look, within_s)
+        except AssertionError:
+            raise AssertionError(f"after {within_s} s it is {json.dumps(seen, indent=1)}") from None
+        return seen
+
+
+def moment(text: str) -> float:
+    """Read a time of the API as Unix seconds."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def outcome(attempt: Record) -> tuple[str, int | None, str | None]:
+    """Give an attempt's outcome, status and fault."""
+    return attempt["outcome"], attempt["status"], attempt["fault"]
