@@ -59,11 +59,6 @@ class Emulator:
         """Whether it is started and stopped here."""
         return self.name is not EmulatorName.LOCALSTACK
 
-    @property
-    def keeps_state(self) -> bool:
-        """Whether a later run finds what an earlier one left."""
-        return self.name is EmulatorName.MINISTACK
-
     def answers(self) -> bool:
         """Say whether it serves requests now."""
         try:

@@ -12,8 +12,9 @@ import sys
 import time
 from enum import StrEnum
 from pathlib import Path
+from typing import assert_never
 
-from infra.local.emulator import HOST, refuse_taken_port
+from infra.local.emulator import HOST, EmulatorName, refuse_taken_port
 from infra.local.plan import Plan
 from infra.local.processes import ROOT, CannotRunError, Child, Leash, Program, Start
 
@@ -219,9 +220,6 @@ def _sentence(words: str) -> str:
 
 def _summary(plan: Plan) -> str:
     emulator = plan.emulator
-    kept = (
-        f"state in {_short(plan.state)}, kept until `make clean`" if emulator.keeps_state else "keeps nothing"
-    )
     mended = ", with its linear scans mended" if emulator.fast else ""
     endpoint = json.dumps({"url": f"{plan.receiver_url}/verify", "event_types": ["order.*"]})
     return "\n".join(
@@ -229,13 +227,25 @@ def _summary(plan: Plan) -> str:
             "Relay runs on this machine:",
             f"  API       {plan.api_url}",
             f"  receiver  {plan.receiver_url}",
-            f"  emulator  {emulator.endpoint_url} ({emulator.name}{mended}; {kept})",
+            f"  emulator  {emulator.endpoint_url} ({emulator.name}{mended}; {_kept(plan)})",
             f"  logs      {_short(plan.logs)}",
             "Next, in another terminal:",
             f"  curl -s {plan.api_url}/v1/endpoints -H 'Content-Type: application/json' -d '{endpoint}'",
             "Ctrl-C stops all of it.",
         ),
     )
+
+
+def _kept(plan: Plan) -> str:
+    match plan.emulator.name:
+        case EmulatorName.MINISTACK:
+            return f"state in {_short(plan.state)}, kept until `make clean`"
+        case EmulatorName.MOTO:
+            return "forgets everything at the end"
+        case EmulatorName.LOCALSTACK:
+            return "started by others"
+        case _:
+            assert_never(plan.emulator.name)
 
 
 def _short(path: Path) -> str:
