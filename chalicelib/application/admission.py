@@ -5,9 +5,9 @@ as it is, and the second question rests on that.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from chalicelib.application.ports import Gates
+from chalicelib.application.ports import Changed, Gates
 from chalicelib.application.visit import Visit
 from chalicelib.domain import gate as gates
 from chalicelib.domain.gate import Ask, Gate, Grant, Hold, HoldReason, Lease, Rules, Turn
@@ -103,8 +103,8 @@ class Admission:
         for (visit, answer), result in zip(asked, self.gates.change(changes), strict=True):
             self.known.put(visit.gate_key, result.gate)
             match answer:
-                case Grant() if result.made:
-                    visit.claim = answer.claim
+                case Grant() if (lease := _lease_of(visit, result)) is not None:
+                    visit.claim = replace(answer.claim, lease=lease)
                     decisions.admitted.append(Admitted(visit, answer.takes_over))
                 case Turn() if result.made:
                     decisions.opened.append(visit)
@@ -112,3 +112,9 @@ class Admission:
                 case _:
                     again.append(visit)
         return again
+
+
+def _lease_of(visit: Visit, result: Changed) -> Lease | None:
+    """Find the visit's own lease; also a refusal shows it, when the change was made and its answer lost."""
+    lease = result.gate.leases.get(visit.lane.number) if result.gate else None
+    return lease if lease is not None and lease.holder == visit.holder else None
