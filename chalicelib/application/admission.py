@@ -6,6 +6,7 @@ as it is, and the second question rests on that.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from chalicelib.application.ports import Changed, Gates
 from chalicelib.application.visit import Visit
@@ -47,12 +48,16 @@ class Admitted:
 
 @dataclass(slots=True)
 class Decisions:
-    """What became of the lanes that asked; `opened` are endpoints whose breaker was opened just now."""
+    """What became of the lanes that asked.
+
+    `opened` are visits that opened a breaker just now, `fresh` the gates seen while deciding.
+    """
 
     admitted: list[Admitted] = field(default_factory=list)
     held: list[tuple[Visit, Hold]] = field(default_factory=list)
     gone: list[Visit] = field(default_factory=list)
     opened: list[Visit] = field(default_factory=list)
+    fresh: set[tuple[str, str]] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +71,8 @@ class Admission:
     def decide(self, visits: Sequence[Visit], now_us: int) -> Decisions:
         """Let each visit ask for its wanted rows, and say which may send, which hold, which are gone."""
         decisions = Decisions()
-        self._learn(visits)
         asking = list(visits)
+        self._read({each.gate_key for each in visits if self.known.get(each.gate_key) is None}, decisions)
         for _ in range(TRIES):
             asking = self._ask(asking, now_us, decisions)
             if not asking:
@@ -76,32 +81,52 @@ class Admission:
         decisions.held += [(visit, wait) for visit in asking]
         return decisions
 
-    def _learn(self, visits: Sequence[Visit]) -> None:
-        unknown = {visit.gate_key for visit in visits if self.known.get(visit.gate_key) is None}
-        if unknown:
-            for key, gate in self.gates.read(sorted(unknown)).items():
-                self.known.put(key, gate)
+    def _read(self, keys: set[tuple[str, str]], decisions: Decisions) -> None:
+        if keys:
+            found = self.gates.read(sorted(keys))
+            for key in keys:
+                self.known.put(key, found.get(key))
+            decisions.fresh |= keys
 
     def _ask(self, visits: Sequence[Visit], now_us: int, decisions: Decisions) -> list[Visit]:
         asked: list[tuple[Visit, Grant | Turn]] = []
-        for visit in visits:
-            gate = self.known.get(visit.gate_key)
-            if gate is None:
-                decisions.gone.append(visit)
-                continue
-            wish = Ask(visit.lane.number, visit.holder, tuple(row.key for row in visit.wanted))
-            match gates.ask(gate, wish, now_us, self.rules):
-                case Hold() as hold:
-                    decisions.held.append((visit, hold))
-                case answer:
+        for visit, answer in self._answers(visits, now_us, decisions):
+            match answer:
+                case None:
+                    decisions.gone.append(visit)
+                case Hold():
+                    decisions.held.append((visit, answer))
+                case Grant() | Turn():
                     asked.append((visit, answer))
+                case _:
+                    assert_never(answer)
         return self._change(asked, decisions)
+
+    def _answers(
+        self, visits: Sequence[Visit], now_us: int, decisions: Decisions
+    ) -> list[tuple[Visit, Grant | Turn | Hold | None]]:
+        """Ask by what is known; a gate that would hold is read first, for it may have opened since."""
+        answers = [(visit, self._answer(visit, now_us)) for visit in visits]
+        stale = {visit.gate_key for visit, answer in answers if isinstance(answer, Hold)} - decisions.fresh
+        self._read(stale, decisions)
+        return [
+            (visit, self._answer(visit, now_us) if visit.gate_key in stale else answer)
+            for visit, answer in answers
+        ]
+
+    def _answer(self, visit: Visit, now_us: int) -> Grant | Turn | Hold | None:
+        gate = self.known.get(visit.gate_key)
+        if gate is None:
+            return None
+        wish = Ask(visit.lane.number, visit.holder, tuple(row.key for row in visit.wanted))
+        return gates.ask(gate, wish, now_us, self.rules)
 
     def _change(self, asked: Sequence[tuple[Visit, Grant | Turn]], decisions: Decisions) -> list[Visit]:
         changes = [(visit.gate_key, each.change) for visit, each in asked]
         again = []
         for (visit, answer), result in zip(asked, self.gates.change(changes), strict=True):
             self.known.put(visit.gate_key, result.gate)
+            decisions.fresh.add(visit.gate_key)
             match answer:
                 case Grant() if (lease := _lease_of(visit, result)) is not None:
                     visit.claim = replace(answer.claim, lease=lease)
