@@ -1,5 +1,6 @@
 """Questions about events and deliveries, answered from DynamoDB."""
 
+import heapq
 from collections.abc import Iterator
 from itertools import groupby
 
@@ -72,36 +73,41 @@ class DynamoReading:
         return frozenset(key.split("#")[1] for lease in live for key in lease.keys)
 
     def _newest_history(self, tenant: str, endpoint_id: str, after: str) -> Iterator[Record]:
-        partition = keys.endpoint_partition(tenant, endpoint_id)
-        high = after or "g"
-        last = ""
-        while True:
-            stretch = self._tables.query(keys.HISTORY, partition, Span("0", high, backwards=True), _ROWS)
-            for record in stretch.records:
-                if record["sk"] != last:
-                    yield record
-            if not stretch.more:
-                return
-            last = high = stretch.records[-1]["sk"]
+        at = (keys.HISTORY, keys.endpoint_partition(tenant, endpoint_id))
+        return self._newest(at, Span("0", after or "g"), _ROWS)
 
     def _newest_events(self, tenant: str, after: str, limit: int) -> Iterator[Record]:
         first = keys.hour_of(ids.created_ms(after)) if after else None
         for hour in self._hours(tenant, first):
-            found: list[Record] = []
-            for nibble in keys.NIBBLES:
-                partition = keys.events_partition(tenant, hour, nibble)
-                high = after if hour == first else "evt_~"
-                stretch = self._tables.query(
-                    keys.EVENTS, partition, Span("evt_", high, backwards=True), limit
-                )
-                found += [record for record in stretch.records if record["sk"] != after]
-            yield from sorted(found, key=lambda record: record["sk"], reverse=True)
+            span = Span("evt_", after if hour == first else "evt_~")
+            yield from heapq.merge(
+                *(
+                    self._newest((keys.EVENTS, keys.events_partition(tenant, hour, nibble)), span, limit)
+                    for nibble in keys.NIBBLES
+                ),
+                key=_sort_key,
+                reverse=True,
+            )
+
+    def _newest(self, at: tuple[str, str], span: Span, at_once: int) -> Iterator[Record]:
+        """Read a partition backwards from below the span's high end, as far as asked; at least two at once."""
+        high = span.high
+        while True:
+            stretch = self._tables.query(*at, Span(span.low, high, backwards=True), at_once)
+            yield from (record for record in stretch.records if record["sk"] != high)
+            if not stretch.more:
+                return
+            high = stretch.records[-1]["sk"]
 
     def _hours(self, tenant: str, first: int | None) -> Iterator[int]:
         high = "~" if first is None else f"{first:07d}"
         partition = keys.hours_partition(tenant)
         stretch = self._tables.query(keys.EVENTS, partition, Span(" ", high, backwards=True), _DELIVERY_ROWS)
         yield from (int(record["sk"]) for record in stretch.records)
+
+
+def _sort_key(record: Record) -> str:
+    return str(record["sk"])
 
 
 def _alive(record: Record, now_ms: int) -> bool:
