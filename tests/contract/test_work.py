@@ -1,0 +1,234 @@
+"""The work list and the record of what was tried: peek, re-read, insert, close, move."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from chalicelib.adapters.dynamodb import keys
+from chalicelib.application.ports import Changed
+from chalicelib.domain import gate as gates
+from chalicelib.domain.change import Change
+from chalicelib.domain.delivery import Again, Dead, Owed, after_unknown, given_up, owed_of_key
+from chalicelib.domain.endpoint import Endpoint, Limits
+from chalicelib.domain.outcome import DeathReason
+from tests.contract.given import (
+    NOW_MS,
+    NOW_US,
+    TENANT,
+    Stores,
+    capture,
+    endpoint,
+    event,
+    failure,
+    lane_of,
+    posted,
+    success,
+    without_moto,
+)
+
+Calls = Callable[[], int]
+
+
+def owed_now(stores: Stores, of: Endpoint, lane: str = "0") -> list[Owed]:
+    return stores.work.peek(lane_of(of, lane), 100)
+
+
+def history(stores: Stores, row: Owed) -> list[str]:
+    found = stores.reading.delivery(row.lane.tenant, row.lane.endpoint_id, row.delivery_id, NOW_US)
+    assert found is not None
+    return [type(each).__name__ for each in found.rows]
+
+
+def again(row: Owed, wait_ms: int = 5_000) -> Again:
+    ready_ms = row.ready_ms + wait_ms
+    moved = replace(row, ready_ms=ready_ms, made=row.made + 1, counted=row.counted + 1, first_ms=NOW_MS)
+    return Again(replace(failure(row), next_ms=ready_ms), moved)
+
+
+class TestPeek:
+    def test_the_row_that_is_ready_first_comes_first(self, stores: Stores) -> None:
+        of = endpoint()
+        late = posted(stores, 1, of, NOW_MS + 2_000)
+        early = posted(stores, 2, of, NOW_MS - 1)
+        middle = posted(stores, 3, of, NOW_MS)
+        assert stores.work.peek(lane_of(of), 11) == [early, middle, late]
+        assert stores.work.peek(lane_of(of), 2) == [early, middle]
+
+    def test_rows_of_other_lanes_stay_out(self, stores: Stores) -> None:
+        of, other = endpoint(1, limits=Limits(10, 20, 100)), endpoint(2)
+        owed = [posted(stores, number, of) for number in range(6)]
+        posted(stores, 9, other)
+        lanes = {row.lane.number for row in owed}
+        assert len(lanes) > 1
+        for lane in lanes:
+            expected = {row.delivery_id for row in owed if row.lane.number == lane}
+            assert {row.delivery_id for row in owed_now(stores, of, lane)} == expected
+        assert owed_now(stores, of, "99") == []
+
+
+class TestReread:
+    def test_all_that_a_send_needs_comes_in_one_call(self, stores: Stores, calls: Calls) -> None:
+        of = endpoint()
+        stores.endpoints.create(of)
+        first, second = posted(stores, 1, of), posted(stores, 2, of)
+        stores.work.insert([(second, success(second))])
+        calls()
+        found = stores.work.reread([first, second])
+        assert calls() == 1
+        assert found.owed == {first.key: first, second.key: second}
+        assert found.attempts == {second.key: success(second)}
+        assert {at: each.event for at, each in found.events.items()} == {
+            (TENANT, first.event_id): event(1),
+            (TENANT, second.event_id): event(2),
+        }
+        assert found.endpoints == {(TENANT, of.id): of}
+
+    def test_what_is_gone_is_left_out(self, stores: Stores) -> None:
+        of = endpoint()
+        row = posted(stores, 1, of)
+        stores.work.close([row], [])
+        found = stores.work.reread([row])
+        assert (found.owed, found.attempts, found.endpoints) == ({}, {}, {})
+
+    def test_a_row_that_moved_on_is_told_as_it_is(self, stores: Stores) -> None:
+        row = posted(stores, 1, endpoint())
+        stores.work.move([(row, again(row, 0))])
+        (found,) = stores.work.reread([row]).owed.values()
+        assert (found.made, found.counted) == (1, 1)
+
+    def test_a_row_known_by_its_key_alone_gets_its_row_and_attempt(self, stores: Stores) -> None:
+        of = endpoint()
+        stores.endpoints.create(of)
+        row = posted(stores, 1, of)
+        named = owed_of_key(row.lane, row.key)
+        stores.work.insert([(row, success(row))])
+        found = stores.work.reread([named])
+        assert (found.owed, found.attempts) == ({named.key: row}, {named.key: success(row)})
+        assert (found.events, found.endpoints) == ({}, {})
+        assert stores.work.reread([]).owed == {}
+
+
+class TestInsert:
+    def test_an_attempt_is_there_once(self, stores: Stores) -> None:
+        of = endpoint()
+        first, second = posted(stores, 1, of), posted(stores, 2, of)
+        assert stores.work.insert([(first, success(first))]) == [True]
+        late = replace(success(first, NOW_MS + 1), status=500)
+        assert stores.work.insert([(second, success(second)), (first, late)]) == [True, False]
+        found = stores.work.reread([first]).attempts
+        assert found == {first.key: success(first)}
+
+    @without_moto
+    def test_f116_two_hundred_attempts_are_two_hundred_rows(self, stores: Stores) -> None:
+        of = endpoint()
+        row = posted(stores, 1, of)
+        tries = [replace(row, made=number) for number in range(200)]
+        attempts = [replace(failure(each), response=b"\xff" * 2_048) for each in tries]
+        assert stores.work.insert(list(zip(tries, attempts, strict=True))) == [True] * 200
+        found = stores.reading.delivery(TENANT, of.id, row.delivery_id, NOW_US)
+        assert found is not None
+        assert found.rows[1:] == tuple(attempts)
+
+
+class TestClose:
+    def test_rows_go_and_gates_change_in_one_call(self, stores: Stores, calls: Calls) -> None:
+        first, second = endpoint(1), endpoint(2)
+        for each in (first, second):
+            stores.endpoints.create(each)
+        rows = [posted(stores, number, first) for number in range(3)]
+        changes = [
+            ((TENANT, first.id), gates.hold_until(NOW_US)),
+            ((TENANT, "ep_gone"), gates.hold_until(NOW_US)),
+            ((TENANT, second.id), Change((), {}, {"slots": -1})),
+        ]
+        calls()
+        answers = stores.work.close(rows[:2], changes)
+        assert calls() == 1
+        assert [answer.made for answer in answers] == [True, False, True]
+        assert answers[1] == Changed(made=False, gate=None)
+        assert answers[2].gate is not None
+        assert answers[2].gate.slots == second.limits.max_concurrency - 1
+        assert owed_now(stores, first) == rows[2:]
+
+    def test_a_row_that_is_gone_is_no_error(self, stores: Stores) -> None:
+        row = posted(stores, 1, endpoint())
+        assert stores.work.close([row], []) == []
+        assert stores.work.close([row], []) == []
+        assert stores.work.close([], []) == []
+
+
+class TestMove:
+    def test_a_retry_is_recorded_and_waits_for_its_time(self, stores: Stores) -> None:
+        of = endpoint()
+        row = posted(stores, 1, of)
+        step = again(row)
+        assert stores.work.move([(row, step)]) == [True]
+        assert owed_now(stores, of) == [step.owed]
+        assert history(stores, row) == ["Created", "Attempt"]
+
+    def test_an_unknown_attempt_leaves_the_row_in_its_place(self, stores: Stores) -> None:
+        of = endpoint()
+        row = posted(stores, 1, of)
+        step = after_unknown(row, NOW_MS)
+        assert isinstance(step, Again)
+        assert stores.work.move([(row, step)]) == [True]
+        assert owed_now(stores, of) == [step.owed]
+        assert (step.owed.made, step.owed.ready_ms) == (1, row.ready_ms)
+        assert history(stores, row) == ["Created", "Attempt"]
+
+    def test_a_death_ends_the_row_and_leaves_a_dead_letter(self, stores: Stores) -> None:
+        of = endpoint()
+        first, second = posted(stores, 1, of), posted(stores, 2, of)
+        tried = Dead(failure(first), given_up(first, DeathReason.PERMANENT_FAILURE, NOW_MS).ended)
+        untried = given_up(second, DeathReason.UNSUBSCRIBED, NOW_MS)
+        assert stores.work.move([(first, tried), (second, untried)]) == [True, True]
+        assert owed_now(stores, of) == []
+        assert history(stores, first) == ["Created", "Attempt", "Ended"]
+        assert history(stores, second) == ["Created", "Ended"]
+        letters = {record["sk"]: record["reason"] for record in stores.tables.walk(keys.DEAD_LETTERS)}
+        assert letters == {
+            f"{first.delivery_id}#0000": "permanent_failure",
+            f"{second.delivery_id}#0000": "unsubscribed",
+        }
+
+    def test_of_two_that_move_a_row_the_second_changes_nothing(self, stores: Stores) -> None:
+        of = endpoint()
+        row = posted(stores, 1, of)
+        assert stores.work.move([(row, again(row))]) == [True]
+        late: list[Again | Dead] = [
+            again(row, 60_000),
+            given_up(row, DeathReason.EXPIRED, NOW_MS),
+            after_unknown(row, NOW_MS),
+        ]
+        assert stores.work.move([(row, step) for step in late]) == [False, False, False]
+        assert owed_now(stores, of) == [again(row).owed]
+        assert history(stores, row) == ["Created", "Attempt"]
+
+    def test_an_attempt_that_is_in_already_stops_the_move(self, stores: Stores) -> None:
+        of = endpoint()
+        row = posted(stores, 1, of)
+        stores.work.insert([(row, success(row))])
+        assert stores.work.move([(row, again(row)), (row, after_unknown(row, NOW_MS))]) == [False, False]
+        assert owed_now(stores, of) == [row]
+
+    def test_a_row_in_its_place_with_another_count_is_another_race(self, stores: Stores) -> None:
+        of = endpoint()
+        row = posted(stores, 1, of)
+        moved = replace(again(row, 0), owed=replace(row, made=1))
+        assert stores.work.move([(row, moved)]) == [True]
+        later = replace(row, counted=3)
+        assert stores.work.move([(later, given_up(later, DeathReason.SKIPPED, NOW_MS))]) == [False]
+        assert owed_now(stores, of) == [moved.owed]
+
+    def test_one_lost_race_harms_no_other_move(self, stores: Stores) -> None:
+        of = endpoint()
+        first, second = posted(stores, 1, of), posted(stores, 2, of)
+        stores.work.close([first], [])
+        assert stores.work.move([(first, again(first)), (second, again(second))]) == [False, True]
+        assert owed_now(stores, of) == [again(second).owed]
+
+
+def test_a_delivery_planned_twice_is_written_once(stores: Stores) -> None:
+    of = endpoint()
+    row = posted(stores, 1, of)
+    assert capture(event(1), [of]).owing[0].owed == row
+    assert owed_now(stores, of) == [row]
