@@ -5,7 +5,7 @@ import io
 import json
 import threading
 from dataclasses import dataclass
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from chalice.app import Chalice, Response

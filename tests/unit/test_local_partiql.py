@@ -65,7 +65,10 @@ def test_a_delete_asks_for_nothing_but_what_it_names() -> None:
     }  # fmt: skip
     guarded = parse('DELETE FROM "t" WHERE pk=? AND sk=? AND made=? RETURNING ALL OLD *', [PK, SK, ME])
     body = request_of(guarded, ["pk", "sk"], "ALL_OLD").body
-    assert (body["ConditionExpression"], body["ReturnValues"]) == ("attribute_not_exists(#n1) OR (#n0 = :v0)", "ALL_OLD")
+    assert (body["ConditionExpression"], body["ReturnValues"]) == (
+        "attribute_not_exists(#n1) OR (#n0 = :v0)",
+        "ALL_OLD",
+    )
 
 
 def test_names_may_be_quoted_and_values_written_out() -> None:
