@@ -22,7 +22,7 @@ class KmsSealer:
         """Use a client and a key's alias."""
         self._client = client
         self._key_id = key_id
-        self._open: dict[bytes, tuple[float, str]] = {}
+        self._open: dict[tuple[str, bytes], tuple[float, str]] = {}
 
     def seal(self, tenant: str, secret: str) -> bytes:
         """Encrypt a secret for storing."""
@@ -37,7 +37,8 @@ class KmsSealer:
     def unseal(self, tenant: str, secret: WrappedSecret) -> str:
         """Decrypt a stored secret, through a short-lived cache."""
         now = time.monotonic()
-        until, text = self._open.get(secret.ciphertext, (0.0, ""))
+        sealed = (tenant, secret.ciphertext)
+        until, text = self._open.get(sealed, (0.0, ""))
         if until > now:
             return text
         try:
@@ -49,5 +50,5 @@ class KmsSealer:
         text = answer["Plaintext"].decode()
         if len(self._open) >= CACHE_MAX:
             self._open.clear()
-        self._open[secret.ciphertext] = (now + CACHE_SECONDS, text)
+        self._open[sealed] = (now + CACHE_SECONDS, text)
         return text
