@@ -90,7 +90,7 @@ class DynamoReading:
             )
 
     def _newest(self, at: tuple[str, str], span: Span, at_once: int) -> Iterator[Record]:
-        """Read a partition backwards from below the span's high end, as far as asked; at least two at once."""
+        """Read a partition backwards, from below its high end as far as asked; at least two at once."""
         high = span.high
         while True:
             stretch = self._tables.query(*at, Span(span.low, high, backwards=True), at_once)
