@@ -6,23 +6,19 @@ import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from chalicelib.adapters import clients
-from chalicelib.adapters.aws_json import JsonService
-from chalicelib.adapters.aws_limits import CallCounter, count_calls, refuse_what_aws_refuses
 from chalicelib.adapters.dynamodb.records import Tables
 from chalicelib.adapters.dynamodb.tables import DynamoTables
 from infra.local.emulator import EmulatorName, default_venv, free_port, running
 from infra.local.provision import REGION, Provisioned, provision
-from tests.contract.given import MEMORY, Stores, stores_over
+from tests.contract.emulated import counter, json_service
+from tests.contract.given import EMULATORS, MEMORY, Stores, everywhere, stores_over
 from tests.fakes.memory_tables import MemoryTables
 
-EMULATORS = [EmulatorName.MINISTACK.value, EmulatorName.MOTO.value]
 _RESETS = ("/_ministack/reset", "/moto-api/reset")
 
 
@@ -38,36 +34,21 @@ def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield from _running(EmulatorName.MOTO, tmp_path_factory.mktemp("moto"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def credentials() -> Iterator[None]:
+    """Made-up credentials, never the caller's own."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_DEFAULT_REGION", REGION)
+        environment.setenv("AWS_ACCESS_KEY_ID", "test")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        yield
+
+
 def _running(name: EmulatorName, state: Path) -> Iterator[str]:
     with running(name, state, free_port()) as url:
         yield url
         for service in ("dynamodb", "sqs"):
             json_service(service, url).close()
-
-
-@cache
-def strict_client(service: str, url: str) -> Any:  # noqa: ANN401 - boto3's clients have no common type
-    """Make the client that the functions use, strict, for one emulator."""
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AWS_ENDPOINT_URL", url)
-        environment.setenv("AWS_DEFAULT_REGION", REGION)
-        environment.setenv("AWS_ACCESS_KEY_ID", "test")
-        environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        client = clients.make(service, validate=True)
-    refuse_what_aws_refuses(client)
-    return client
-
-
-@cache
-def json_service(name: str, url: str) -> JsonService:
-    """Make the lean client that the functions use, over the strict one."""
-    return JsonService(strict_client(name, url))
-
-
-@cache
-def counter(service: str, url: str) -> CallCounter:
-    """Count the calls of that client."""
-    return count_calls(strict_client(service, url))
 
 
 @pytest.fixture
@@ -82,13 +63,27 @@ def emulator(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def provisioned(emulator: str, prefix: str) -> Iterator[Provisioned]:
+def ministack_provisioned(ministack: str, prefix: str) -> Iterator[Provisioned]:
+    """Everything that resources.yaml describes, on ministack."""
+    yield provision(ministack, prefix)
+    _forget_all(ministack)
+
+
+@pytest.fixture
+def moto_provisioned(moto: str, prefix: str) -> Iterator[Provisioned]:
+    """Everything that resources.yaml describes, on moto."""
+    yield provision(moto, prefix)
+    _forget_all(moto)
+
+
+@pytest.fixture(params=EMULATORS)
+def provisioned(request: pytest.FixtureRequest) -> Provisioned:
     """Everything that resources.yaml describes, on each emulator in turn."""
-    yield provision(emulator, prefix)
-    _forget_all(emulator)
+    made: Provisioned = request.getfixturevalue(f"{request.param}_provisioned")
+    return made
 
 
-@pytest.fixture(params=[MEMORY, *EMULATORS])
+@pytest.fixture(params=everywhere)
 def tables(request: pytest.FixtureRequest, prefix: str) -> Iterator[Tables]:
     """The tables in memory, then on each emulator."""
     if request.param == MEMORY:

@@ -28,6 +28,8 @@ NOW_S, NOW_US = NOW_MS // 1000, NOW_MS * 1000
 HOUR_MS = 3_600_000
 RULES = Rules()
 MEMORY = "memory"
+EMULATORS = [EmulatorName.MINISTACK.value, EmulatorName.MOTO.value]
+everywhere = [MEMORY, *EMULATORS]
 without_moto = pytest.mark.parametrize("tables", [MEMORY, EmulatorName.MINISTACK.value], indirect=True)
 """For tests with many records: a hundred in one transaction take moto four seconds."""
 LIMITS = Limits()
