@@ -19,6 +19,7 @@ SECRET_MAX_BYTES = 64
 FRESHNESS = timedelta(minutes=5)
 _MAX_HEADER = 4096
 _SECONDS = re.compile(r"[0-9]{1,12}", re.ASCII)
+_ID = re.compile(r"[A-Za-z0-9_-]{1,256}", re.ASCII)
 
 
 class SignatureForm(StrEnum):
@@ -125,6 +126,8 @@ def _genuine(body: bytes, headers: Mapping[str, str], secrets: list[str], receiv
     if not fresh(datetime.fromtimestamp(int(stamp), UTC), received_at):
         return False
     delivery_id = headers.get("webhook-id", "")
+    if standard and not _ID.fullmatch(delivery_id):
+        return False
     candidates = [part.encode() for part in re.split(r" +" if standard else r", *", given)]
     good = False
     for secret in filter(_usable, secrets):
