@@ -136,7 +136,8 @@ _MONTHS = {
     name: number
     for number, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), start=1)
 }
-_SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
+_SECONDS = re.compile(r"0*(?P<digits>[0-9]+)", re.ASCII)
+_DIGITS_MAX = 9
 _IMF = re.compile(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), (?P<d>\d\d) (?P<m>[A-Z][a-z]{2}) (?P<y>\d{4})"
     r" (?P<h>\d\d):(?P<i>\d\d):(?P<s>\d\d)(?: (?:GMT|UTC|[+-]0000))?",
@@ -161,8 +162,10 @@ def retry_after_of(value: str, now: datetime) -> timedelta | None:
     A date without a zone is UTC; one in the past is no wait. Never negative.
     """
     text = value.strip(" \t")
-    if _SECONDS.fullmatch(text):
-        return timedelta(seconds=int(text))
+    seconds = _SECONDS.fullmatch(text)
+    if seconds is not None:
+        digits = seconds["digits"]
+        return timedelta(seconds=int(digits) if len(digits) <= _DIGITS_MAX else 10**_DIGITS_MAX)
     moment = _http_date(text, now)
     return None if moment is None else max(timedelta(), moment - now)
 
