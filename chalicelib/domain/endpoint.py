@@ -23,7 +23,7 @@ _HEADER_VALUE = re.compile(r"[!-~]([ \t!-~]*[!-~])?", re.ASCII)
 _RESERVED_HEADERS = frozenset(
     (
         "host content-length content-type content-encoding transfer-encoding connection te trailer upgrade"
-        " keep-alive proxy-authorization proxy-connection expect accept-encoding cookie user-agent"
+        " keep-alive proxy-authorization proxy-connection expect accept accept-encoding cookie user-agent"
     ).split()
 )
 _RESERVED_PREFIXES = ("relay-", "webhook-")
