@@ -15,6 +15,7 @@ HOST_MAX = 253
 DEFAULT_PORTS = {"https": 443, "http": 80}
 _PRINTABLE = re.compile(r"[!-~]+", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
+_LITERAL_V6 = re.compile(r"\[[^\[\]]*\](:[^\[\]]*)?")
 _NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 _UNSAFE_IN_ASCII_HOST = re.compile(r"[^a-z0-9._-]", re.ASCII)
 
@@ -133,6 +134,8 @@ def _split(url: str) -> SplitResult:
         raise _bad("The URL cannot be read.", "a URL such as https://example.com/hook") from error
     if not parts.netloc or not parts.hostname:
         raise _bad("The URL has no host.", "a URL such as https://example.com/hook")
+    if "[" in parts.netloc and not _LITERAL_V6.fullmatch(parts.netloc):
+        raise _bad("The URL has something beside its IPv6 address.", "an address such as [2606:4700::1111]")
     if "@" in parts.netloc:
         raise _bad("The URL has a user name or password.", "a URL without them; use custom headers")
     if "#" in url:
@@ -161,6 +164,8 @@ def _host(parts: SplitResult) -> str:
     host = (parts.hostname or "").lower()
     if ":" in host:
         return _v6_literal(host)
+    if host.isascii() and not parts.netloc.isascii():
+        raise _look_alike()
     name = _a_labels(host).removesuffix(".")
     labels = name.split(".")
     if len(name) > HOST_MAX or not all(_LABEL.fullmatch(label) for label in labels):
@@ -187,14 +192,29 @@ def _a_label(label: str) -> str:
     try:
         if label.isascii():
             if label.startswith("xn--"):
-                label.encode("ascii").decode("idna")
+                _check_a_label(label)
             return label
         coded = label.encode("idna").decode("ascii")
     except UnicodeError as error:
         raise _bad("The URL's host cannot be written as a DNS name.", "a valid international name") from error
     if not coded.startswith("xn--"):
-        raise _bad("The URL's host has look-alike characters.", "plain letters, digits and dots")
+        raise _look_alike()
     return coded
+
+
+def _check_a_label(label: str) -> None:
+    """Raise UnicodeError unless a label is the one encoding of something that can be shown.
+
+    Which letters a registry admits is its own business, and newer than this Python's tables.
+    """
+    coded = label.removeprefix("xn--").encode("ascii")
+    shown = coded.decode("punycode")
+    if shown.isascii() or not shown.isprintable() or shown.encode("punycode") != coded:
+        raise UnicodeError("not the encoding of a name")
+
+
+def _look_alike() -> RelayError:
+    return _bad("The URL's host has look-alike characters.", "plain letters, digits and dots")
 
 
 def _dotted_quad(name: str) -> bool:
