@@ -96,7 +96,7 @@ class Supervisor:
         del self._children[child.program.name]
         child.stop()
         if child.exit_code != 0:
-            raise CannotRunError(f"The emulator could not be prepared: {_sentence(child.last_words())}")
+            raise CannotRunError(f"Relay could not be prepared: {_sentence(child.last_words())}")
 
     def _start(self, program: Program) -> None:
         self._await_ready(self._launch(program))
@@ -174,9 +174,7 @@ class Supervisor:
         if self._children:
             self._say("Stopping.")
         for child in sorted(self._children.values(), key=lambda child: child.program.rank):
-            polite = child.exit_code is not None or child.stop()
-            child.stop()
-            if not polite:
+            if not child.stop():
                 self._say(
                     f"The {child.program.name} did not end in {child.program.grace_s:.0f} s and was killed."
                 )

@@ -8,6 +8,7 @@ import sys
 import threading
 
 from infra.local.event_sources import DEFAULT_PREFIX, LONG_POLLING, SHORT_POLLING, EventSources, SourceOptions
+from infra.local.invocation import FUNCTION_TIMEOUT_S
 from infra.local.loading import load_app
 from infra.local.logs import log_line
 from infra.local.queues import EmulatorQueues, QueueError
@@ -54,6 +55,7 @@ def _source_options(options: argparse.Namespace) -> SourceOptions:
     return SourceOptions(
         slots=options.slots,
         prefix=os.environ.get("RELAY_RESOURCE_PREFIX", DEFAULT_PREFIX),
+        timeout_s=float(os.environ.get("RELAY_FUNCTION_TIMEOUT_SECS", FUNCTION_TIMEOUT_S)),
         cap=options.cap,
         speed=options.schedule_speed,
         polling=SHORT_POLLING if options.short_polling else LONG_POLLING,
