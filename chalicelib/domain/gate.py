@@ -1,6 +1,6 @@
 """The gate: may this lane send now, and how many.
 
-Rate bucket, breaker, recovery ramp, cap and leases of one endpoint, decided together from one
+Rate (`bucket`), breaker, recovery ramp, cap and leases of one endpoint, decided together from one
 record by pure functions. Each answer is a `Change` that a store makes only if its tests hold, so
 it is exact over any number of functions. All times are integer microseconds of the Unix epoch.
 Source: DESIGN §3 and §5; the expressions: docs/decisions/0002.
@@ -11,14 +11,15 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, assert_never
 
+from chalicelib.domain import bucket as buckets
 from chalicelib.domain.change import Change, Op, Record, Test
 from chalicelib.domain.outcome import Evidence
 
-SECOND = 1_000_000
+SECOND = buckets.SECOND
 GRANT_MAX = 10
 TAKE_OVER_GRACE = 2 * SECOND
 LANE_BUSY_WAIT = SECOND // 4
-_FULL = 1_000
+_FULL = buckets.FULL
 
 
 class Breaker(StrEnum):
@@ -236,7 +237,7 @@ def settle(claim: Claim, evidence: tuple[Evidence, ...], now: int, rules: Rules)
 
 def release(lease: Lease, lane: str) -> Change:
     """Give a lease back without a word to the breaker: its epoch is over, or its holder is dead."""
-    return Change((Test(f"L{lane}.h", Op.EQ, lease.holder),), {}, {"slots": lease.count}, (f"L{lane}",))
+    return Change(_still(lease, lane), {}, {"slots": lease.count}, (f"L{lane}",))
 
 
 def hold_until(moment: int) -> Change:
@@ -262,18 +263,18 @@ def opening(gate: Gate, now: int, rules: Rules) -> Change:
 
 def _admit(gate: Gate, wish: Ask, now: int, rules: Rules) -> Grant | Hold:
     permille = _ramped(gate, now, rules)
-    cost = -(-SECOND * _FULL // (gate.rate * permille))
     withheld = min(gate.cap * (_FULL - permille) // _FULL, gate.cap - 1)
     free = gate.slots - withheld + _freed(gate, wish.lane)
     if free < 1:
         return Hold(now + LANE_BUSY_WAIT, HoldReason.RAMP if withheld else HoldReason.ENDPOINT_CAP)
-    tokens = gate.burst if gate.tat <= now else (now + gate.burst * cost - gate.tat) // cost
+    bucket = buckets.bucket_of(gate.rate, gate.burst, permille)
+    tokens = bucket.tokens(gate.tat, now)
     if tokens < 1:
         reason = HoldReason.RATE_LIMIT if permille == _FULL else HoldReason.RAMP
-        return Hold(gate.tat + cost - gate.burst * cost, reason)
+        return Hold(bucket.refilled(gate.tat), reason)
     count = min(GRANT_MAX, len(wish.keys), free, tokens)
     tests = (*_closed(gate, rules), *_open_door(now), *_same_limits(gate))
-    return _grant(gate, _Take(wish, count, withheld), _spend(gate, now, count, cost), tests, now, rules)
+    return _grant(gate, _Take(wish, count, withheld), bucket.spend(gate.tat, now, count), tests, now, rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +293,7 @@ def _grant(  # noqa: PLR0913 - the one place where a grant's parts meet
     lease = Lease(take.wish.holder, now + rules.lease, take.count, keys, gate.epoch)
     taken = take.count - _freed(gate, lane)
     change = Change(
-        (*tests, *spend.tests, Test("slots", Op.GE, taken + take.withheld), *_vacant(old, lane, now)),
+        (*tests, *spend.tests, Test("slots", Op.GE, taken + take.withheld), *_vacant(old, lane)),
         {**spend.sets, "seen": now, f"L{lane}": lease.record()},
         {**spend.adds, "slots": -taken},
     )
@@ -302,6 +303,9 @@ def _grant(  # noqa: PLR0913 - the one place where a grant's parts meet
 def _probe(gate: Gate, wish: Ask, now: int, rules: Rules) -> Grant | Hold:
     if gate.slots + _freed(gate, wish.lane) < 1:
         return Hold(now + LANE_BUSY_WAIT, HoldReason.BREAKER_OPEN)
+    bucket = buckets.bucket_of(gate.rate, gate.burst, _ramped(gate, now, rules))
+    if bucket.tokens(gate.tat, now) < 1:
+        return Hold(bucket.refilled(gate.tat), HoldReason.RATE_LIMIT)
     over = "open_until" if gate.state is Breaker.OPEN else "probe_until"
     turned = {
         "st": Breaker.HALF_OPEN.value,
@@ -313,9 +317,12 @@ def _probe(gate: Gate, wish: Ask, now: int, rules: Rules) -> Grant | Hold:
         Test("epoch", Op.EQ, gate.epoch),
         Test(over, Op.LE, now),
         *_open_door(now),
+        *_same_limits(gate),
     )
     probing = replace(gate, epoch=gate.epoch + 1)
-    grant = _grant(probing, _Take(wish, 1, 0), Change((), turned, {}), tests, now, rules)
+    spend = bucket.spend(gate.tat, now, 1)
+    spend = replace(spend, sets={**spend.sets, **turned})
+    grant = _grant(probing, _Take(wish, 1, 0), spend, tests, now, rules)
     return replace(grant, claim=replace(grant.claim, probe=True))
 
 
@@ -333,10 +340,12 @@ def _settle_probe(claim: Claim, evidence: tuple[Evidence, ...], now: int, rules:
 
 
 def _mine(claim: Claim) -> tuple[Test, ...]:
-    return (
-        Test(f"L{claim.lane}.h", Op.EQ, claim.lease.holder),
-        Test("epoch", Op.EQ, claim.lease.epoch),
-    )
+    return (*_still(claim.lease, claim.lane), Test("epoch", Op.EQ, claim.lease.epoch))
+
+
+def _still(lease: Lease, lane: str) -> tuple[Test, ...]:
+    """Test that a lease is this very one: a holder may have had several, of other counts."""
+    return (Test(f"L{lane}.h", Op.EQ, lease.holder), Test(f"L{lane}.u", Op.EQ, lease.until))
 
 
 def _closed(gate: Gate, rules: Rules) -> tuple[Test, ...]:
@@ -362,25 +371,13 @@ def _same_limits(gate: Gate) -> tuple[Test, ...]:
     )
 
 
-def _vacant(old: Lease | None, lane: str, now: int) -> tuple[Test, ...]:
-    if old is None:
-        return (Test(f"L{lane}", Op.MISSING),)
-    return (
-        Test(f"L{lane}.h", Op.EQ, old.holder),
-        Test(f"L{lane}.u", Op.LE, now - TAKE_OVER_GRACE),
-    )
+def _vacant(old: Lease | None, lane: str) -> tuple[Test, ...]:
+    return (Test(f"L{lane}", Op.MISSING),) if old is None else _still(old, lane)
 
 
 def _freed(gate: Gate, lane: str) -> int:
     old = gate.leases.get(lane)
     return old.count if old else 0
-
-
-def _spend(gate: Gate, now: int, count: int, cost: int) -> Change:
-    if gate.tat <= now:
-        return Change((Test("tat", Op.LE, now),), {"tat": now + count * cost}, {})
-    most = now + (gate.burst - count) * cost
-    return Change((Test("tat", Op.GT, now), Test("tat", Op.LE, most)), {}, {"tat": count * cost})
 
 
 def _ramped(gate: Gate, now: int, rules: Rules) -> int:
