@@ -40,22 +40,24 @@ class KnownGates:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A lane that may send, and the dead holder's lease it took over, if there was one."""
+    """A lane that may send."""
 
     visit: Visit
-    takes_over: Lease | None
 
 
 @dataclass(slots=True)
 class Decisions:
     """What became of the lanes that asked.
 
-    `opened` are visits that opened a breaker just now, `fresh` the gates seen while deciding.
+    `dead` are lanes whose last holder died: what it had in flight is to be told before its lease,
+    which names it, is taken over. `opened` are visits that opened a breaker just now, `fresh` the
+    gates seen while deciding.
     """
 
     admitted: list[Admitted] = field(default_factory=list)
     held: list[tuple[Visit, Hold]] = field(default_factory=list)
     gone: list[Visit] = field(default_factory=list)
+    dead: list[tuple[Visit, Lease]] = field(default_factory=list)
     opened: list[Visit] = field(default_factory=list)
     fresh: set[tuple[str, str]] = field(default_factory=set)
 
@@ -96,6 +98,8 @@ class Admission:
                     decisions.gone.append(visit)
                 case Hold():
                     decisions.held.append((visit, answer))
+                case Grant(takes_over=Lease() as dead) if dead.holder != visit.buried:
+                    decisions.dead.append((visit, dead))
                 case Grant() | Turn():
                     asked.append((visit, answer))
                 case _:
@@ -105,9 +109,9 @@ class Admission:
     def _answers(
         self, visits: Sequence[Visit], now_us: int, decisions: Decisions
     ) -> list[tuple[Visit, Grant | Turn | Hold | None]]:
-        """Ask by what is known; a gate that would hold is read first, for it may have opened since."""
+        """Ask by what is known; a gate is read before it holds or buries, for it may have moved on."""
         answers = [(visit, self._answer(visit, now_us)) for visit in visits]
-        stale = {visit.gate_key for visit, answer in answers if isinstance(answer, Hold)} - decisions.fresh
+        stale = {visit.gate_key for visit, answer in answers if _rests_on_gate(answer)} - decisions.fresh
         self._read(stale, decisions)
         return [
             (visit, self._answer(visit, now_us) if visit.gate_key in stale else answer)
@@ -130,13 +134,18 @@ class Admission:
             match answer:
                 case Grant() if (lease := _lease_of(visit, result)) is not None:
                     visit.claim = replace(answer.claim, lease=lease)
-                    decisions.admitted.append(Admitted(visit, answer.takes_over))
+                    decisions.admitted.append(Admitted(visit))
                 case Turn() if result.made:
                     decisions.opened.append(visit)
                     again.append(visit)
                 case _:
                     again.append(visit)
         return again
+
+
+def _rests_on_gate(answer: Grant | Turn | Hold | None) -> bool:
+    """Say whether an answer is acted on without a change whose tests would find it stale."""
+    return isinstance(answer, Hold) or (isinstance(answer, Grant) and answer.takes_over is not None)
 
 
 def _lease_of(visit: Visit, result: Changed) -> Lease | None:

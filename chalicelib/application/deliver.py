@@ -113,6 +113,8 @@ class _Batch:
             self.use.settlement.open_bell(visit)
         for visit in decisions.gone:
             self._finish(visit)
+        for visit, dead in decisions.dead:
+            self._bury(visit, dead)
         for visit, hold in decisions.held:
             self._hold(visit, hold)
         if decisions.admitted:
@@ -121,7 +123,8 @@ class _Batch:
     def _peek(self, visit: Visit) -> bool:
         now_ms = self.use.clock.now_ms()
         visit.more = False
-        named = visit.call.rows(now_ms) if visit.round == 0 and not visit.waited_ms else []
+        first = visit.round == 0 and not visit.waited_ms and not visit.buried
+        named = visit.call.rows(now_ms) if first else []
         if named:
             visit.wanted = named
             return True
@@ -156,9 +159,6 @@ class _Batch:
             self._delete(visit)
 
     def _send(self, admitted: Sequence[Admitted], outbox: Outbox) -> None:
-        for each in admitted:
-            if each.takes_over is not None:
-                self._bury(each.visit, each.takes_over)
         asked = [(each.visit, row) for each in admitted for row in self._granted(each.visit)]
         found = self.use.work.reread([row for _, row in asked])
         arrived = [owed for visit, row in asked for owed in self._send_or_close(visit, row, found, outbox)]
@@ -225,6 +225,7 @@ class _Batch:
         return left_ms >= self.use.request_timeout_ms + MARGIN_MS
 
     def _bury(self, visit: Visit, dead: Lease) -> None:
+        """Tell of what a dead holder had in flight; the lane is then looked at anew."""
         rows = [owed_of_key(visit.lane, key) for key in dead.keys]
         found = self.use.work.reread(rows)
         now_ms = self.use.clock.now_ms()
@@ -235,6 +236,7 @@ class _Batch:
                 step = after_unknown(owed, now_ms)
                 moves.append((owed, step))
         self.use.settlement.bury(moves)
+        visit.buried = dead.holder
 
     def _collect(self, outbox: Outbox) -> list[Finished]:
         if not any(visit.sending for visit in self.open):

@@ -41,7 +41,11 @@ class Call:
 
 @dataclass(slots=True)
 class Visit:
-    """A lane being worked on. `wake_ms` is when a wanting lane is looked at again."""
+    """A lane being worked on.
+
+    `wake_ms` is when a wanting lane is looked at again, `buried` the dead holder whose attempts
+    this visit has told of.
+    """
 
     call: Call
     holder: str
@@ -52,6 +56,7 @@ class Visit:
     wanted: list[Owed] = field(default_factory=list)
     more: bool = False
     next_ms: int = 0
+    buried: str = ""
     claim: Claim | None = None
     sending: dict[str, tuple[Owed, Endpoint]] = field(default_factory=dict)
     evidence: list[Evidence] = field(default_factory=list)

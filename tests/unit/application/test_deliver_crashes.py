@@ -1,0 +1,257 @@
+"""Deliver, killed: what was in flight is told as unknown, nothing is lost, and no number is used twice."""
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+from chalicelib.adapters.dynamodb import keys
+from chalicelib.adapters.dynamodb.records import Delete
+from chalicelib.application.ports import Unavailable
+from chalicelib.domain.backoff import SCHEDULES, RetryProfile
+from chalicelib.domain.delivery import UNKNOWN_MAX
+from chalicelib.domain.endpoint import Limits
+from tests.fakes.faults import Step
+from tests.fakes.scripted_sender import DIES, Answer, in_turn, status
+from tests.unit.application.world import (
+    AMPLE,
+    FAILS,
+    MINUTE_MS,
+    OK,
+    TAKE_OVER_MS,
+    VISIBILITY_MS,
+    Process,
+    World,
+    deaths,
+    lane_of,
+    meanwhile,
+    tells_of_attempts,
+)
+
+REFUSES = status(404)
+DEFERS = status(429, headers=(("Retry-After", "2"),))
+BY_TWOS = Limits(rate_per_second=1_000, burst=2, max_concurrency=10)
+MIXED = [OK, FAILS, REFUSES, OK, DEFERS]
+SCENES = {
+    "all arrive": ([OK] * 3, AMPLE),
+    "all fail": ([FAILS] * 3, AMPLE),
+    "all are refused": ([REFUSES] * 3, AMPLE),
+    "each has its own way": (MIXED, AMPLE),
+    "each has its own way, in rounds": (MIXED, BY_TWOS),
+}
+
+
+def go_on(world: World) -> None:
+    """Let others go on with all that is owed, and hold them to what holds always."""
+    world.check()
+    world.sender.script = lambda _: OK
+    world.work_off(for_ms=10 * MINUTE_MS)
+    world.check()
+    assert world.owed() == []
+
+
+def sent_and_told(world: World, delivery: str) -> tuple[int, int, int]:
+    """Count a delivery's requests, its attempts, and those of them that are unknown."""
+    told = [each.outcome.value for each in world.attempts(delivery)]
+    return len(world.sends(delivery)), len(told), told.count("unknown")
+
+
+@pytest.mark.parametrize("answers, limits", list(SCENES.values()), ids=list(SCENES))
+def test_a_death_at_any_write_loses_nothing_and_is_told(answers: list[Answer], limits: Limits) -> None:
+    for death in deaths(at_least=2 * len(answers)):
+        world = World()
+        world.endpoint(limits=limits)
+        deliveries = world.deliveries(len(answers))
+        world.sender.script = in_turn(answers)
+        world.deliver(death.process(world))
+        go_on(world)
+        for delivery in deliveries:
+            sent, told, unknown = sent_and_told(world, delivery)
+            assert unknown <= 1, "one death leaves one unknown attempt"
+            assert told - unknown <= sent <= told, "what was sent twice is told"
+
+
+def test_what_was_settled_before_a_death_is_not_sent_again(world: World) -> None:
+    world.endpoint(limits=Limits(1_000, 1_000, max_concurrency=5))
+    deliveries = world.deliveries(10)
+    world.sender.script = in_turn([OK, OK, OK, OK, Answer(took_ms=500, dies=True)])
+    world.deliver(Process(world))
+    go_on(world)
+    told = sorted(world.outcomes(each) for each in deliveries)
+    assert told == sorted([["success"]] * 9 + [["unknown", "success"]])
+    assert len(world.sender.sent) == 11
+
+
+def test_a_death_while_sending_leaves_an_attempt_that_is_unknown(world: World) -> None:
+    world.endpoint()
+    (delivery,) = world.deliveries(1)
+    world.sender.script = lambda _: DIES
+    world.deliver(Process(world))
+    go_on(world)
+    assert world.outcomes(delivery) == ["unknown", "success"]
+    assert [dict(each.request.headers)["Relay-Attempt"] for each in world.sends(delivery)] == ["1", "2"]
+
+
+def test_the_dead_one_s_successor_may_die_as_well() -> None:
+    for death in deaths(at_least=4):
+        world = World()
+        endpoint = world.endpoint(limits=Limits(1, 3, 10))
+        deliveries = world.deliveries(3)
+        world.sender.script = lambda _: DIES
+        world.deliver(Process(world))
+        world.clock.advance(ms=TAKE_OVER_MS)
+        world.change(endpoint, limits=Limits(1, burst=1, max_concurrency=10))
+        world.sender.script = lambda _: OK
+        world.visit(lane_of(endpoint), death.process(world))
+        go_on(world)
+        assert [world.outcomes(each)[0] for each in deliveries] == ["unknown"] * 3
+
+
+def die(world: World, times: int) -> None:
+    """Let one process after another die while it sends."""
+    world.sender.script = lambda _: DIES
+    for _ in range(times):
+        world.deliver(Process(world))
+        world.clock.advance(ms=VISIBILITY_MS)
+
+
+def test_five_unknown_attempts_in_a_row_end_a_delivery_as_poisoned(world: World) -> None:
+    world.endpoint()
+    (delivery,) = world.deliveries(1)
+    die(world, UNKNOWN_MAX)
+    go_on(world)
+    assert world.outcomes(delivery) == ["unknown"] * UNKNOWN_MAX + ["poisoned"]
+    assert len(world.sends(delivery)) == UNKNOWN_MAX
+    assert [record["reason"] for record in world.records_of(keys.DEAD_LETTERS)] == ["poisoned"]
+
+
+def test_an_attempt_that_is_known_ends_the_row_of_unknown_ones(world: World) -> None:
+    world.endpoint()
+    (delivery,) = world.deliveries(1)
+    die(world, UNKNOWN_MAX - 1)
+    world.sender.script = lambda _: FAILS
+    world.deliver()
+    world.clock.advance(ms=MINUTE_MS)
+    world.ring_due()
+    die(world, UNKNOWN_MAX - 1)
+    go_on(world)
+    unknown = ["unknown"] * (UNKNOWN_MAX - 1)
+    assert world.outcomes(delivery) == [*unknown, "retryable", *unknown, "success"]
+
+
+def test_unknown_attempts_do_not_count_towards_the_profile_s(world: World) -> None:
+    world.endpoint(retry_profile=RetryProfile.QUICK)
+    (delivery,) = world.deliveries(1)
+    die(world, 3)
+    world.sender.script = lambda _: FAILS
+    world.work_off(for_ms=60 * MINUTE_MS)
+    counted = ["retryable"] * SCHEDULES[RetryProfile.QUICK].attempts
+    assert world.outcomes(delivery) == ["unknown"] * 3 + counted + ["attempts_exhausted"]
+
+
+@pytest.mark.parametrize("early_ms", [TAKE_OVER_MS, 20_000, 2_001, 2_000, 1, 0])
+def test_a_lease_is_taken_over_two_seconds_after_its_end_and_not_before(world: World, early_ms: int) -> None:
+    lane = lane_of(world.endpoint())
+    (delivery,) = world.deliveries(1)
+    began_ms = world.clock.now_ms()
+    world.sender.script = in_turn([DIES, OK])
+    world.deliver(Process(world))
+    world.clock.advance_to(began_ms + TAKE_OVER_MS - early_ms)
+    world.visit(lane)
+    taken_ms = [each.at_ms for each in world.sends(delivery)][1:]
+    assert taken_ms == ([] if early_ms > 2_000 else [began_ms + TAKE_OVER_MS])
+
+
+def take_over(world: World, answer: Answer) -> Callable[[], object]:
+    """Make what others do while a holder stands still for longer than its lease."""
+
+    def act() -> None:
+        world.clock.advance(ms=TAKE_OVER_MS)
+        world.sender.in_flight.clear()
+        world.sender.script = lambda _: answer
+        world.visit(world.owed()[0].lane)
+
+    return act
+
+
+@pytest.mark.parametrize("mine", [OK, FAILS, REFUSES, DEFERS])
+@pytest.mark.parametrize("theirs", [OK, FAILS, REFUSES])
+def test_a_holder_whose_lease_was_taken_over_changes_nothing(
+    world: World, mine: Answer, theirs: Answer
+) -> None:
+    world.endpoint()
+    (delivery,) = world.deliveries(1)
+    world.sender.script = lambda _: mine
+    late, seen = Process(world), []
+
+    def act() -> None:
+        take_over(world, theirs)()
+        seen.append((world.outcomes(delivery), world.owed()))
+
+    meanwhile(late, act, tells_of_attempts)
+    world.deliver(late)
+    assert seen == [(world.outcomes(delivery), world.owed())]
+    world.check()
+    go_on(world)
+
+
+def test_a_holder_who_wakes_after_its_lease_sends_nothing(world: World) -> None:
+    world.endpoint()
+    (delivery,) = world.deliveries(1)
+    late = Process(world)
+    meanwhile(late, take_over(world, OK), lambda step: step.method == "get" and bool(late.faults.steps[1:]))
+    world.deliver(late)
+    assert len(world.sends(delivery)) == 1
+    go_on(world)
+
+
+def test_a_holder_who_wakes_with_its_work_half_done_finds_it_finished(world: World) -> None:
+    world.endpoint()
+    (delivery,) = world.deliveries(1)
+    late = Process(world)
+
+    def closes(step: Step) -> bool:
+        return any(isinstance(each, Delete) for each in step.writes)
+
+    meanwhile(late, take_over(world, FAILS), closes)
+    world.deliver(late)
+    go_on(world)
+    assert world.outcomes(delivery) == ["success"]
+    assert len(world.sends(delivery)) == 1
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after it"])
+def test_a_store_that_fails_at_any_call_loses_nothing(*, after: bool) -> None:
+    for number in itertools.count(1):
+        world = World()
+        world.endpoint()
+        deliveries = world.deliveries(5)
+        world.sender.script = in_turn(MIXED)
+        process = Process(world)
+        came = fail_at(process, number, after=after)
+        world.deliver(process)
+        world.clock.advance(ms=TAKE_OVER_MS)
+        go_on(world)
+        for delivery in deliveries:
+            sent, told, unknown = sent_and_told(world, delivery)
+            assert told - unknown <= sent <= told
+        if not came():
+            break
+    assert number > 8
+
+
+def fail_at(process: Process, number: int, *, after: bool) -> Callable[[], bool]:
+    """Fail one call of a process, counted from 1; what is given tells whether it came that far."""
+    count = itertools.count(1)
+    reached = []
+
+    def hook(_: Step) -> None:
+        if next(count) == number:
+            reached.append(number)
+            raise Unavailable("ordered")
+
+    if after:
+        process.faults.after = hook
+    else:
+        process.faults.before = hook
+    return lambda: bool(reached)

@@ -1,0 +1,417 @@
+"""A whole Relay in memory: queues, processes that can be killed at any call, and what it still owes."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from chalicelib.adapters.dynamodb import keys, rows
+from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
+from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
+from chalicelib.adapters.dynamodb.reading import DynamoReading
+from chalicelib.adapters.dynamodb.records import Insert
+from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWatching, DynamoWork
+from chalicelib.application.admission import Admission, KnownGates
+from chalicelib.application.deliver import Deliver, Report, calls_of
+from chalicelib.application.endpoints import ManageEndpoints
+from chalicelib.application.fan_out import FanOutLater
+from chalicelib.application.ingest import Ingest, IngestLimits, Post
+from chalicelib.application.ports import Bell, Unavailable
+from chalicelib.application.questions import Questions
+from chalicelib.application.reconcile import Reconcile, Swept
+from chalicelib.application.settlement import Settlement
+from chalicelib.application.visit import Call
+from chalicelib.domain import gate as gates
+from chalicelib.domain.change import Record
+from chalicelib.domain.delivery import Attempt, Ended, HistoryRow, Lane, Owed
+from chalicelib.domain.endpoint import Endpoint, Limits
+from chalicelib.domain.gate import Gate, Rules
+from chalicelib.domain.outcome import Outcome
+from chalicelib.domain.target import Policy
+from tests.fakes.faults import Faults, Killed, Step
+from tests.fakes.fixed_clock import FixedClock, LoadedDice
+from tests.fakes.memory_bells import Delayed, MemoryBells, MemoryReceipts
+from tests.fakes.memory_payloads import MemoryPayloads
+from tests.fakes.memory_tables import MemoryTables, Records
+from tests.fakes.plain_sealer import PlainSealer
+from tests.fakes.scripted_sender import ScriptedSender, Sent, status
+
+TENANT = "acme"
+MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+FUNCTION_MS = 60_000
+VISIBILITY_MS = 6 * FUNCTION_MS
+AFTER_FAILURE_MS = 5_000
+TAKE_OVER_MS = 47_000
+BATCH = 10
+BUSY_LIMIT = 2_000
+RULES = Rules()
+LIMITS = IngestLimits(payload_max=262_144, inline_max=4_096, inline_fan_out_max=40)
+AMPLE = Limits(rate_per_second=100_000, burst=100_000, max_concurrency=10)
+OK, FAILS = status(200), status(500)
+
+Result = TypeVar("Result")
+
+
+class Process:
+    """One function's process: caches and faults are its own, everything durable is the world's."""
+
+    def __init__(self, world: "World", tables: MemoryTables | None = None) -> None:
+        self.world = world
+        self.faults = Faults()
+        self.tables = tables or MemoryTables(world.records)
+        self.bells = MemoryBells(world.clock)
+        self.receipts = MemoryReceipts()
+        self.payloads = MemoryPayloads()
+        self.payloads.kept = world.kept
+        self.sealer = PlainSealer()
+        for fake in (self.tables, self.bells, self.receipts, self.payloads, self.sealer):
+            fake.faults = self.faults
+        self.work, self.gates = DynamoWork(self.tables), DynamoGates(self.tables)
+        self.endpoints = DynamoEndpoints(self.tables, world.rules)
+        self.capturing, self.fanning_out = DynamoCapturing(self.tables), DynamoFanningOut(self.tables)
+        known = KnownGates()
+        clock, dice = world.clock, world.dice
+        self.admission = Admission(self.gates, known, world.rules)
+        self.settlement = Settlement(
+            self.work, self.gates, self.endpoints, self.bells, known, clock, dice, world.rules
+        )
+        self.fan_out = FanOutLater(self.fanning_out, self.capturing, self.bells, clock)
+        self.reconcile = Reconcile(
+            DynamoWatching(self.tables), self.work, self.gates, self.bells, self.fan_out, clock
+        )
+        self.ingest = Ingest(self.capturing, self.payloads, self.bells, clock, dice, world.limits)
+        self.manage = ManageEndpoints(self.endpoints, self.sealer, clock, dice, Policy())
+        self.questions = Questions(DynamoReading(self.tables), self.endpoints, self.payloads, clock)
+
+    @property
+    def deliver(self) -> Deliver:
+        """Give the use case with the world's sender of this moment."""
+        world = self.world
+        return Deliver(
+            self.work,
+            self.admission,
+            self.settlement,
+            self.payloads,
+            self.sealer,
+            world.sender,
+            self.bells,
+            world.clock,
+            world.dice,
+            world.sender.timeout_ms,
+        )
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A bell in the FIFO queue, and when it can be received."""
+
+    bell: Bell
+    receipt: str
+    visible_ms: int
+
+
+class World:
+    """Everything durable, the queues between the functions, and the endpoints' side of the wire."""
+
+    def __init__(self, rules: Rules = RULES, limits: IngestLimits = LIMITS) -> None:
+        self.rules = rules
+        self.limits = limits
+        self.clock = FixedClock()
+        self.dice = LoadedDice()
+        self.records = Records()
+        self.kept: dict[str, bytes] = {}
+        self.sender = ScriptedSender(self.clock)
+        self.waiting: list[Waiting] = []
+        self.delayed: list[Delayed] = []
+        self.fan_outs: list[tuple[str, str]] = []
+        self.losing = self.bells_rung = self.registered = 0
+        self.numbers = itertools.count(1)
+        self.usual = Process(self)
+
+    # What owners and producers do.
+
+    def endpoint(self, *event_types: str, limits: Limits = AMPLE, **changes: Any) -> Endpoint:  # noqa: ANN401 - any field
+        """Register an endpoint, a millisecond after the one before."""
+        self.registered += 1
+        self.clock.advance(ms=1)
+        url = f"https://receiver.example/{self.registered}"
+        draft = Endpoint(TENANT, "", url, event_types or ("*",), 0, limits=limits, **changes)
+        return self.usual.manage.register(draft).endpoint
+
+    def now(self, endpoint: Endpoint) -> Endpoint:
+        """Read an endpoint as it is now."""
+        found = self.usual.endpoints.get(endpoint.tenant, endpoint.id)
+        assert found is not None
+        return found
+
+    def change(self, endpoint: Endpoint, **changes: Any) -> None:  # noqa: ANN401 - any field
+        """Change an endpoint as it is now."""
+        now = self.now(endpoint)
+        self.usual.manage.change(now, replace(now, **changes))
+
+    def post(self, event_type: str = "order.paid", body: bytes = b'{"n":1}', key: str | None = None) -> Any:  # noqa: ANN401 - the answer's JSON
+        """Post an event a millisecond after whatever was last, and give the answer."""
+        answer = self.run(lambda process: process.ingest.one(posted(event_type, body, key)), self.usual)
+        assert answer is not None
+        return json.loads(answer.answer)
+
+    def deliveries(self, count: int) -> list[str]:
+        """Post that many events, and give the ids of their deliveries."""
+        return [delivery for _ in range(count) for delivery in self.post()["delivery_ids"]]
+
+    # What the functions do.
+
+    def run(self, use: Callable[[Process], Result], process: Process | None = None) -> Result | None:
+        """Let a process (a new one by default) do something; None when it was killed on the way."""
+        process = process or Process(self)
+        process.bells.lose_next(self.losing)
+        try:
+            return use(process)
+        except Killed:
+            return None
+        finally:
+            self._collect(process.bells)
+
+    def deliver(self, process: Process | None = None) -> Report | None:
+        """Hand the bells that can be received now, at most ten, to a deliver function.
+
+        None when there was none, or when the process was killed or failed; what it did with each
+        bell is done to the queue.
+        """
+        batch = self._receive()
+        if not batch:
+            return None
+        process = process or self.usual
+        process.receipts.deleted.clear()
+        process.receipts.hidden.clear()
+        ends_ms = self.clock.now_ms() + FUNCTION_MS
+        calls = calls_of([(each.bell, each.receipt) for each in batch])
+        try:
+            report = self.run(
+                lambda it: it.deliver.run(calls, it.receipts, lambda: ends_ms - self.clock.now_ms()), process
+            )
+        except Unavailable:
+            self._give_back(batch, process.receipts)
+            return None
+        self._put_away(batch, process.receipts, report)
+        return report
+
+    def visit(self, lane: Lane, process: Process | None = None) -> Report | None:
+        """Let a process look at a lane for a bell that came by another queue; None when it was killed."""
+        ends_ms = self.clock.now_ms() + FUNCTION_MS
+        call = Call(lane, 0, (), ("a bell of another queue",))
+        return self.run(
+            lambda it: it.deliver.run([call], it.receipts, lambda: ends_ms - self.clock.now_ms()), process
+        )
+
+    def ring(self, lane: Lane) -> None:
+        """Ring a lane by hand."""
+        self._enqueue([Bell(lane, self.clock.now_ms())])
+
+    def ring_due(self) -> None:
+        """Do what the function behind the delay queue does."""
+        now_ms = self.clock.now_ms()
+        due = [each for each in self.delayed if each.due_ms <= now_ms]
+        self.delayed = [each for each in self.delayed if each.due_ms > now_ms]
+        self._enqueue([Bell(each.lane, now_ms) for each in due])
+
+    def fan_out_called(self, process: Process | None = None) -> None:
+        """Do what the function behind the fan-out queue does."""
+        called, self.fan_outs = self.fan_outs, []
+        for tenant, event_id in called:
+            self.run(lambda it: it.fan_out.run(tenant, event_id), process or self.usual)  # noqa: B023 - run at once
+
+    def sweep(self, process: Process | None = None) -> Swept:
+        """Reconcile once."""
+        swept = self.run(lambda it: it.reconcile.run(), process)
+        return swept or Swept()
+
+    def work_off(self, for_ms: int = 0) -> None:
+        """Do all that the queues ask for, moving the clock on to what is due within a while."""
+        until_ms = self.clock.now_ms() + for_ms
+        for _ in range(BUSY_LIMIT):
+            self.fan_out_called()
+            self.ring_due()
+            if self.deliver() is None:
+                due_ms = self._next_ms()
+                if due_ms is None or due_ms > until_ms:
+                    self.clock.advance_to(until_ms)
+                    return
+                self.clock.advance_to(due_ms)
+        raise AssertionError("the queues never come to rest")
+
+    def purge(self) -> None:
+        """Empty every queue."""
+        self.waiting.clear()
+        self.delayed.clear()
+        self.fan_outs.clear()
+
+    def _collect(self, bells: MemoryBells) -> None:
+        self.losing = max(0, self.losing - len(bells.lost))
+        bells.lost.clear()
+        self.bells_rung += len(bells.rung) + len(bells.delayed)
+        self._enqueue(bells.take_rung())
+        self.delayed += bells.delayed
+        self.fan_outs += bells.fan_outs
+        bells.delayed.clear()
+        bells.fan_outs.clear()
+
+    def _enqueue(self, bells: list[Bell]) -> None:
+        self.waiting += [Waiting(each, f"r{next(self.numbers)}", 0) for each in bells]
+
+    def _receive(self) -> list[Waiting]:
+        """Receive as a FIFO queue gives: nothing of a group of which something is out of sight."""
+        now_ms = self.clock.now_ms()
+        blocked = {each.bell.lane for each in self.waiting if each.visible_ms > now_ms}
+        batch = [each for each in self.waiting if each.bell.lane not in blocked][:BATCH]
+        for each in batch:
+            each.visible_ms = now_ms + VISIBILITY_MS
+        return batch
+
+    def _put_away(self, batch: list[Waiting], receipts: MemoryReceipts, report: Report | None) -> None:
+        now_ms = self.clock.now_ms()
+        for each in batch:
+            if each.receipt in receipts.hidden:
+                each.visible_ms = now_ms + 1000 * receipts.hidden[each.receipt]
+        kept = report.kept if report else {each.receipt for each in batch}
+        gone = {each.receipt for each in batch if each.receipt not in kept} | set(receipts.deleted)
+        self.waiting = [each for each in self.waiting if each.receipt not in gone]
+
+    def _give_back(self, batch: list[Waiting], receipts: MemoryReceipts) -> None:
+        for each in batch:
+            each.visible_ms = self.clock.now_ms() + AFTER_FAILURE_MS
+        self.waiting = [each for each in self.waiting if each.receipt not in receipts.deleted]
+
+    def _next_ms(self) -> int | None:
+        now_ms = self.clock.now_ms()
+        dues = [each.due_ms for each in self.delayed] + [each.visible_ms for each in self.waiting]
+        return min((each for each in dues if each > now_ms), default=None)
+
+    # What can be seen.
+
+    def records_of(self, table: str) -> list[Record]:
+        """Read a whole table, in order."""
+        found = [(key, record) for key, record in self.records.by_key.items() if key.table == table]
+        return [record for _, record in sorted(found, key=lambda each: each[0])]
+
+    def owed(self) -> list[Owed]:
+        """Read all that is owed."""
+        return [rows.owed_of(record) for record in self.records_of(keys.OWED)]
+
+    def gate(self, endpoint: Endpoint) -> Gate:
+        """Read a gate."""
+        return gates.read(self.records.by_key[keys.gate(endpoint.tenant, endpoint.id)])
+
+    def history(self, delivery: str) -> list[HistoryRow]:
+        """Read what history has of a delivery."""
+        found = [rows.history_of(record) for record in self.records_of(keys.HISTORY)]
+        return [each for each in found if each.delivery_id == delivery]
+
+    def attempts(self, delivery: str) -> list[Attempt]:
+        """Read a delivery's attempts."""
+        return [each for each in self.history(delivery) if isinstance(each, Attempt)]
+
+    def outcomes(self, delivery: str) -> list[str]:
+        """Tell a delivery's attempts by their outcomes, and its end if it was given up on."""
+        told = [each.outcome.value for each in self.attempts(delivery)]
+        return told + [each.reason.value for each in self.history(delivery) if isinstance(each, Ended)]
+
+    def sends(self, delivery: str) -> list[Sent]:
+        """Give the requests of a delivery that left."""
+        return [each for each in self.sender.sent if each.delivery_id == delivery]
+
+    def check(self) -> None:
+        """Hold what there is to invariants 1 to 3 of the design, as far as one look can."""
+        self._nothing_is_lost()
+        self._attempts_are_told()
+        for record in self.records_of(keys.GATES):
+            gate = gates.read(record)
+            assert gate.slots + gate.held_slots == gate.cap, "slots leak"
+
+    def _nothing_is_lost(self) -> None:
+        history = [rows.history_of(record) for record in self.records_of(keys.HISTORY)]
+        ended = {
+            (each.delivery_id, each.generation)
+            for each in history
+            if isinstance(each, Ended) or (isinstance(each, Attempt) and each.outcome is Outcome.SUCCESS)
+        }
+        owed = [(each.delivery_id, each.generation) for each in self.owed()]
+        assert len(owed) == len(set(owed)), "a delivery is owed twice"
+        created = {(each.delivery_id, each.generation) for each in history}
+        assert created == ended | set(owed), "a delivery is neither owed nor ended"
+
+    def _attempts_are_told(self) -> None:
+        for delivery in {each.delivery_id for each in self.sender.sent}:
+            numbers = [each.number for each in self.attempts(delivery)]
+            assert numbers == list(range(1, len(numbers) + 1)), "an attempt number is missing"
+            sent = [number_of(each) for each in self.sends(delivery)]
+            assert len(sent) == len(set(sent)), "an attempt number was used twice"
+            assert not sent or max(sent) <= len(numbers) + 1, "an attempt was left out"
+        for owed in self.owed():
+            told = self.attempts(owed.delivery_id)
+            arrived = bool(told) and told[-1].outcome is Outcome.SUCCESS
+            assert owed.made == len(told) - arrived, "an owed row and history differ"
+        assert not self.sender.doubled, "a delivery was sent by two at once"
+
+
+class Death:
+    """A death that was ordered: at one write, before its effect or right after it."""
+
+    def __init__(self, write: int, *, after: bool) -> None:
+        self.write = write
+        self.after = after
+        self.came = False
+
+    def process(self, world: World) -> Process:
+        """Start the process that dies this death, if it comes that far."""
+        process = Process(world)
+        process.faults.kill_at(self.write, after=self.after)
+        self._process = process
+        return process
+
+    @property
+    def happened(self) -> bool:
+        return self._process.faults.killed
+
+
+def deaths(at_least: int) -> Iterator[Death]:
+    """Order one death after another, around every write, until a process lives through them all."""
+    for after in (False, True):
+        for write in itertools.count(1):
+            death = Death(write, after=after)
+            yield death
+            if not death.happened:
+                assert write > at_least, "there are fewer writes than thought"
+                break
+
+
+def meanwhile(process: Process, act: Callable[[], object], at: Callable[[Step], bool]) -> None:
+    """Let others act once, just before a process makes the call that is meant."""
+
+    def before(step: Step) -> None:
+        if at(step):
+            process.faults.before = lambda _: None
+            act()
+
+    process.faults.before = before
+
+
+def tells_of_attempts(step: Step) -> bool:
+    """Mean the call that writes down what sends came to."""
+    return any(isinstance(each, Insert) and each.key.table == keys.HISTORY for each in step.writes)
+
+
+def posted(event_type: str = "order.paid", body: bytes = b'{"n":1}', key: str | None = None) -> Post:
+    """Make a producer's post."""
+    return Post(TENANT, body, "application/json", event_type, key)
+
+
+def lane_of(endpoint: Endpoint, number: str = "0") -> Lane:
+    """Name a lane of an endpoint."""
+    return Lane(endpoint.tenant, endpoint.id, number)
+
+
+def number_of(sent: Sent) -> int:
+    """Read an attempt's number from its request."""
+    return int(dict(sent.request.headers)["Relay-Attempt"])
