@@ -36,12 +36,14 @@ def plan(tenant: str, event_id: str, event_type: str, subscribers: Iterable[Subs
 
 
 def bells_for(owing: Sequence[Owing], now_ms: int) -> list[Bell]:
-    """Make one bell per lane of what has just been written, its rows named."""
+    """Make one bell per lane of what has just been written, its rows named unless they are too many."""
     by_lane: dict[Lane, list[Hint]] = {}
     for each in owing:
         owed = each.owed
         by_lane.setdefault(owed.lane, []).append(Hint(owed.delivery_id, owed.event_id, owed.ready_ms))
-    return [Bell(lane, now_ms, tuple(hints[:HINTS_MAX])) for lane, hints in by_lane.items()]
+    return [
+        Bell(lane, now_ms, tuple(hints) if len(hints) <= HINTS_MAX else ()) for lane, hints in by_lane.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -303,10 +303,13 @@ class World:
         """Read a gate."""
         return gates.read(self.records.by_key[keys.gate(endpoint.tenant, endpoint.id)])
 
+    def all_history(self) -> list[HistoryRow]:
+        """Read all of history."""
+        return [rows.history_of(record) for record in self.records_of(keys.HISTORY)]
+
     def history(self, delivery: str) -> list[HistoryRow]:
         """Read what history has of a delivery."""
-        found = [rows.history_of(record) for record in self.records_of(keys.HISTORY)]
-        return [each for each in found if each.delivery_id == delivery]
+        return [each for each in self.all_history() if each.delivery_id == delivery]
 
     def attempts(self, delivery: str) -> list[Attempt]:
         """Read a delivery's attempts."""
@@ -330,7 +333,7 @@ class World:
             assert gate.slots + gate.held_slots == gate.cap, "slots leak"
 
     def _nothing_is_lost(self) -> None:
-        history = [rows.history_of(record) for record in self.records_of(keys.HISTORY)]
+        history = self.all_history()
         ended = {
             (each.delivery_id, each.generation)
             for each in history
