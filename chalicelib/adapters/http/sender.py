@@ -7,7 +7,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Self
-from urllib.parse import urljoin
+from urllib.parse import urldefrag, urljoin
 
 import h11
 import httpx
@@ -18,11 +18,18 @@ from chalicelib.adapters.http.transport import GuardedTransport
 from chalicelib.application.ports import Finished
 from chalicelib.domain.outcome import Fault, Reply
 from chalicelib.domain.request import Request
+from chalicelib.domain.target import URL_MAX
 
 REDIRECTS_MAX = 3
 _FOLLOWED = frozenset({307, 308})
-_HEADERS_KEPT = frozenset({"retry-after", "content-type", "location", "server", "date"})
 _HEADER_MAX = 256
+_HEADERS_KEPT = {
+    "retry-after": _HEADER_MAX,
+    "content-type": _HEADER_MAX,
+    "location": URL_MAX + 1,  # a longer one is refused, never followed in part
+    "server": _HEADER_MAX,
+    "date": _HEADER_MAX,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,7 @@ class GuardedSender:
             location = reply.header("location")
             if reply.status not in _FOLLOWED or not location:
                 break
-            following = urljoin(request.url, location)
+            following = _following(request.url, location)
             if request.url.startswith("https:") and not following.startswith("https:"):
                 break
             request = replace(request, url=following)
@@ -82,7 +89,9 @@ class GuardedSender:
         first_byte_ms = _since(began)
         body, truncated = await self._start_of_body(response, deadline)
         headers = tuple(
-            (name, value[:_HEADER_MAX]) for name, value in response.headers.items() if name in _HEADERS_KEPT
+            (name, value[: _HEADERS_KEPT[name]])
+            for name, value in response.headers.items()
+            if name in _HEADERS_KEPT
         )
         return Reply(
             status=response.status_code,
@@ -164,6 +173,14 @@ class LoopOutbox:
             self._results.put(error)
         else:
             self._results.put(Finished(key, reply, began_ms, _now_ms()))
+
+
+def _following(url: str, location: str) -> str:
+    """Say where a redirect leads; raises TransportFault when that is no URL."""
+    try:
+        return urldefrag(urljoin(url, location)).url
+    except ValueError as error:
+        raise TransportFault(Fault.REFUSED, "the redirect leads to what is no URL") from error
 
 
 def _ended(result: Finished | BaseException) -> Finished:
