@@ -121,7 +121,7 @@ def _gate_change(old: Endpoint, new: Endpoint) -> Change:
         "rate": limits.rate_per_second,
         "burst": limits.burst,
         "cap": limits.max_concurrency,
-        "on": int(new.state is EndpointState.ENABLED),
+        "on": int(new.state is not EndpointState.DISABLED),
     }
     if limits.lanes > old.limits.lanes:
         sets["lanes"] = limits.lanes
