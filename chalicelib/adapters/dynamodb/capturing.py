@@ -179,7 +179,8 @@ def _writes(capture: Capture, expired: bool, now_s: int) -> list[Write]:  # noqa
 
 
 def _owing_writes(owing: Owing) -> list[Write]:
+    """Write a new delivery; the event's or the cursor's condition in the same transaction guards it."""
     owed, created = owing.owed, owing.created
     lane = owed.lane
     at = keys.attempt(lane.tenant, lane.endpoint_id, (owed.delivery_id, owed.generation, 0))
-    return [Insert(keys.owed(owed), rows.owed_row(owed)), Insert(at, rows.created_row(created))]
+    return [Put(keys.owed(owed), rows.owed_row(owed)), Put(at, rows.created_row(created))]

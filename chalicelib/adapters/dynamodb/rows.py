@@ -59,14 +59,14 @@ def event_of(record: Record) -> StoredEvent:
 
 
 def owed_row(owed: Owed) -> dict[str, Any]:
-    """Write an owed row; what its key says is not said again."""
-    return {
-        "event": owed.event_id,
+    """Write an owed row; what its key says is not said again, and a zero is left out."""
+    counts = {
         "made": owed.made,
         "counted": owed.counted,
         "unknowns": owed.unknowns,
         "first_ms": owed.first_ms,
     }
+    return {"event": owed.event_id} | {name: value for name, value in counts.items() if value}
 
 
 def owed_of(record: Record) -> Owed:
@@ -79,10 +79,10 @@ def owed_of(record: Record) -> Owed:
         record["event"],
         int(ready_ms),
         int(generation),
-        record["made"],
-        record["counted"],
-        record["unknowns"],
-        record["first_ms"],
+        record.get("made", 0),
+        record.get("counted", 0),
+        record.get("unknowns", 0),
+        record.get("first_ms", 0),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from chalicelib.adapters.dynamodb import keys, rows
-from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Span, Tables, Update, Write
+from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Put, Span, Tables, Update, Write
 from chalicelib.application.ports import Changed, Reread, Watched
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change, Op, Test
@@ -121,13 +121,14 @@ def _attempt_key(owed: Owed, number: int) -> Key:
 
 
 def _move_writes(owed: Owed, step: Again | Dead) -> Iterator[Write]:
-    same = (Test("made", Op.EQ, owed.made),)
+    made = Test("made", Op.EQ, owed.made) if owed.made else Test("made", Op.MISSING)
+    same = (Test("event", Op.EQ, owed.event_id), made)
     moves_in_place = isinstance(step, Again) and keys.owed(step.owed) == keys.owed(owed)
     if step.attempt is not None:
         yield Insert(_attempt_key(owed, step.attempt.number), rows.attempt_row(step.attempt))
     if isinstance(step, Again):
         if moves_in_place:
-            yield Update(keys.owed(owed), Change(same, rows.owed_row(step.owed), {}))
+            yield Put(keys.owed(owed), rows.owed_row(step.owed), same)
         else:
             yield Delete(keys.owed(owed), same)
             yield Insert(keys.owed(step.owed), rows.owed_row(step.owed))
