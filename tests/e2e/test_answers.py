@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.e2e.conftest import CONNECT_S, READ_S, TOTAL_S
+from tests.e2e.conftest import CONNECT_S, READ_S, TOTAL_S, Early
 from tests.e2e.customer import Customer, Record, outcome
 
 # What a busy machine may add to a timeout.
@@ -101,7 +101,7 @@ CUT |= {"8 MB in chunks", "text cut within a character"}
 
 
 @pytest.fixture(scope="module")
-def delivered(customer: Customer, exhausting: list[str]) -> dict[str, str]:
+def delivered(customer: Customer, early: Early) -> dict[str, str]:
     """Post an event for an endpoint of each case, and give the ids of their deliveries."""
     targets = {
         name: case.does if isinstance(case.does, str) else customer.script(case.does)
