@@ -7,11 +7,12 @@ from chalicelib.application.ports import Changed
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.endpoint import Endpoint, Limits
-from chalicelib.domain.gate import SECOND, TAKE_OVER_GRACE, Ask, Breaker, Gate, Grant
+from chalicelib.domain.gate import TAKE_OVER_GRACE, Ask, Breaker, Gate, Grant
 from chalicelib.domain.outcome import Evidence
 from tests.contract.given import NOW_MS, NOW_US, RULES, TENANT, Stores, endpoint
 
 Calls = Callable[[], int]
+SECOND = 1_000_000
 KEYS = tuple(f"{number:015d}#delivery#0000#0001" for number in range(10))
 
 
