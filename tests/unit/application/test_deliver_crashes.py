@@ -7,7 +7,6 @@ import pytest
 
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.adapters.dynamodb.records import Delete
-from chalicelib.application.ports import Unavailable
 from chalicelib.domain.backoff import SCHEDULES, RetryProfile
 from chalicelib.domain.delivery import UNKNOWN_MAX
 from chalicelib.domain.endpoint import Limits
@@ -22,7 +21,9 @@ from tests.unit.application.world import (
     VISIBILITY_MS,
     Process,
     World,
+    at_call,
     deaths,
+    fail,
     lane_of,
     meanwhile,
     tells_of_attempts,
@@ -228,7 +229,7 @@ def test_a_store_that_fails_at_any_call_loses_nothing(*, after: bool) -> None:
         deliveries = world.deliveries(5)
         world.sender.script = in_turn(MIXED)
         process = Process(world)
-        came = fail_at(process, number, after=after)
+        came = at_call(process, number, fail, after=after)
         world.deliver(process)
         world.clock.advance(ms=TAKE_OVER_MS)
         go_on(world)
@@ -238,20 +239,3 @@ def test_a_store_that_fails_at_any_call_loses_nothing(*, after: bool) -> None:
         if not came():
             break
     assert number > 8
-
-
-def fail_at(process: Process, number: int, *, after: bool) -> Callable[[], bool]:
-    """Fail one call of a process, counted from 1; what is given tells whether it came that far."""
-    count = itertools.count(1)
-    reached = []
-
-    def hook(_: Step) -> None:
-        if next(count) == number:
-            reached.append(number)
-            raise Unavailable("ordered")
-
-    if after:
-        process.faults.after = hook
-    else:
-        process.faults.before = hook
-    return lambda: bool(reached)

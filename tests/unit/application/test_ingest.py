@@ -45,9 +45,10 @@ def test_a_death_at_any_write_captures_all_or_nothing_and_a_retry_makes_no_secon
         for _ in range(3):
             world.endpoint()
         post = posted(body=body, key="order-7")
-        world.run(lambda process: process.ingest.one(post), death.process(world))  # noqa: B023 - run at once
+        world.accept([post], death.process(world))
         assert len(world.owed()) == len(created_of(world)) == 3 * len(events_of(world))
-        again = read(world.run(lambda process: process.ingest.one(post)))  # noqa: B023 - run at once
+        (accepted,) = answer_to(world, post)
+        again = read(accepted)
         assert events_of(world) == [again["event_id"]]
         assert sorted(created_of(world)) == sorted(again["delivery_ids"])
         later(world)
@@ -60,7 +61,7 @@ def test_a_death_between_the_events_of_a_batch_loses_none_that_was_written() -> 
     for death in deaths(at_least=4):
         world = World()
         world.endpoint()
-        world.run(lambda process: process.ingest.many(posts), death.process(world))
+        world.accept(posts, death.process(world))
         later(world)
         assert len(world.sender.sent) == len(created_of(world)) == len(events_of(world))
         assert world.owed() == []
@@ -120,7 +121,7 @@ def test_each_lane_is_rung_once_and_named_rows_need_no_query(world: World) -> No
 @pytest.mark.parametrize("count", [10, 11, 35])
 def test_every_event_of_a_batch_is_sent_though_a_bell_names_ten_at_most(world: World, count: int) -> None:
     world.endpoint()
-    world.run(lambda process: process.ingest.many([posted()] * count), world.usual)
+    world.accept([posted()] * count, world.usual)
     world.work_off(for_ms=1_000)
     assert len(world.sender.sent) == count
 
@@ -157,7 +158,7 @@ def test_a_whole_batch_is_captured_when_subscriptions_cannot_be_read(world: Worl
     world.endpoint()
     world.usual.faults.fail_next(method="get")
     posts = [posted(key=f"key {n}") for n in range(100)]
-    results = world.run(lambda process: process.ingest.many(posts), world.usual)
+    results = world.accept(posts, world.usual)
     assert results is not None
     assert {read(each)["fan_out"] for each in results} == {"later"}
     assert len(events_of(world)) == len(world.records_of(keys.FANOUTS)) == 100
@@ -188,7 +189,7 @@ def test_only_endpoints_older_than_the_event_take_part(world: World, *, fails: b
 
 
 def answer_to(world: World, *posts: Post) -> Sequence[Accepted | RelayError]:
-    results = world.run(lambda process: process.ingest.many(posts))
+    results = world.accept(posts)
     assert results is not None
     return results
 

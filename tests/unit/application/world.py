@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from chalicelib.application.admission import Admission, KnownGates
 from chalicelib.application.deliver import Deliver, Report, calls_of
 from chalicelib.application.endpoints import ManageEndpoints
 from chalicelib.application.fan_out import FanOutLater
-from chalicelib.application.ingest import Ingest, IngestLimits, Post
+from chalicelib.application.ingest import Accepted, Ingest, IngestLimits, Post
 from chalicelib.application.ports import Bell, Unavailable
 from chalicelib.application.questions import Questions
 from chalicelib.application.reconcile import Reconcile, Swept
@@ -26,6 +26,7 @@ from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Record
 from chalicelib.domain.delivery import Attempt, Ended, HistoryRow, Lane, Owed
 from chalicelib.domain.endpoint import Endpoint, Limits
+from chalicelib.domain.errors import RelayError
 from chalicelib.domain.gate import Gate, Rules
 from chalicelib.domain.outcome import Outcome
 from chalicelib.domain.target import Policy
@@ -156,6 +157,12 @@ class World:
         assert answer is not None
         return json.loads(answer.answer)
 
+    def accept(
+        self, posts: Sequence[Post], process: Process | None = None
+    ) -> list[Accepted | RelayError] | None:
+        """Post a batch, to a new process by default; None when it was killed."""
+        return self.run(lambda it: it.ingest.many(posts), process)
+
     def deliveries(self, count: int) -> list[str]:
         """Post that many events, and give the ids of their deliveries."""
         return [delivery for _ in range(count) for delivery in self.post()["delivery_ids"]]
@@ -219,8 +226,12 @@ class World:
     def fan_out_called(self, process: Process | None = None) -> None:
         """Do what the function behind the fan-out queue does."""
         called, self.fan_outs = self.fan_outs, []
-        for tenant, event_id in called:
-            self.run(lambda it: it.fan_out.run(tenant, event_id), process or self.usual)  # noqa: B023 - run at once
+        for _, event_id in called:
+            self.fan_out(event_id, process or self.usual)
+
+    def fan_out(self, event_id: str, process: Process | None = None) -> int | None:
+        """Fan an event out; None when the process was killed."""
+        return self.run(lambda it: it.fan_out.run(TENANT, event_id), process)
 
     def sweep(self, process: Process | None = None) -> Swept:
         """Reconcile once."""
@@ -398,6 +409,30 @@ def meanwhile(process: Process, act: Callable[[], object], at: Callable[[Step], 
             act()
 
     process.faults.before = before
+
+
+def at_call(
+    process: Process, number: int, act: Callable[[], object], *, after: bool = False
+) -> Callable[[], bool]:
+    """Act once around a process's call with a number, from 1; what is given says if it came that far."""
+    calls = itertools.count(1)
+    reached: list[Step] = []
+
+    def hook(step: Step) -> None:
+        if next(calls) == number:
+            reached.append(step)
+            act()
+
+    if after:
+        process.faults.after = hook
+    else:
+        process.faults.before = hook
+    return lambda: bool(reached)
+
+
+def fail() -> None:
+    """Fail as a store, a queue or a key service does."""
+    raise Unavailable("ordered")
 
 
 def tells_of_attempts(step: Step) -> bool:
