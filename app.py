@@ -102,7 +102,7 @@ def healthz() -> Response:
 @app.route("/readyz", methods=["GET"])
 def readyz() -> Response:
     """Say whether Relay can work."""
-    return http.guarded(service.ready)
+    return http.guarded(app, service.ready)
 
 
 @app.on_sqs_message(queue="relay-shard-0.fifo", batch_size=10)

@@ -87,20 +87,20 @@ View = Callable[..., Response]
 
 def answer(app: Chalice, view: View, **path: str) -> Response:
     """Authenticate, call a view with what was asked, and turn errors into problem documents."""
-    return guarded(lambda: view(_asked(app.current_request), **path))
+    return guarded(app, lambda: view(_asked(app.current_request), **path))
 
 
-def guarded(view: Callable[[], Response]) -> Response:
+def guarded(app: Chalice, view: Callable[[], Response]) -> Response:
     """Call a view that may be asked by anyone, and turn errors into problem documents."""
     try:
         return view()
     except RelayError as error:
         return problem(error)
     except Unavailable as error:
-        bootstrap.log().exception("request.unavailable", exc_info=error)
+        bootstrap.log().exception("request.unavailable", exc_info=error, extra=_named(app.current_request))
         return problem(_UNAVAILABLE)
     except Exception as error:  # noqa: BLE001 - the handler's border
-        bootstrap.log().exception("request.failed", exc_info=error)
+        bootstrap.log().exception("request.failed", exc_info=error, extra=_named(app.current_request))
         return problem(_INTERNAL)
 
 
@@ -131,6 +131,17 @@ def _response(
 ) -> Response:
     content = body.encode() if isinstance(body, str) else body
     return Response(content, {"Content-Type": content_type, **(headers or {})}, status)
+
+
+def _named(request: Request | None) -> dict[str, Any]:
+    """Name a request in the log: what its caller was told, and the route without its ids."""
+    if request is None:
+        return {}
+    return {
+        "request_id": request.context.get("requestId"),
+        "method": request.method,
+        "route": request.path,
+    }
 
 
 def _asked(request: Request | None) -> Asked:
