@@ -206,6 +206,8 @@ class _Batch:
             visit.sending[owed.key] = (owed, endpoint)
             self.sent_by[owed.key] = visit
             outbox.start(owed.key, request)
+        else:
+            visit.more = True
 
     def _request(self, stored: StoredEvent, endpoint: Endpoint, owed: Owed) -> requests.Request | None:
         event = stored.event
