@@ -4,10 +4,11 @@ One handler for every queue. A bell is a hint: what is owed is read from the sto
 the gate, not a message, is what allows a send.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from chalicelib.application.admission import Admission, Admitted
+from chalicelib.application.admission import Admission, Admitted, Decisions
 from chalicelib.application.ports import (
     Bell,
     Bells,
@@ -21,6 +22,7 @@ from chalicelib.application.ports import (
     Sealer,
     Sender,
     StoredEvent,
+    Unavailable,
     Work,
 )
 from chalicelib.application.settlement import Settlement, sending_over
@@ -68,12 +70,14 @@ class Deliver:
     def run(self, calls: Sequence[Call], receipts: Receipts, time_left_ms: Callable[[], int]) -> Report:
         """Work off a batch, a call per lane; bells are deleted lane by lane as each is finished.
 
-        Raises Unavailable when our own infrastructure fails: then nothing undeleted is lost, and
-        leases run out.
+        When our own infrastructure fails for some lanes, Unavailable is raised after the others are
+        done: the failed ones' bells are not deleted, and their leases run out.
         """
         batch = _Batch(self, [self._visit(call) for call in calls], receipts, time_left_ms)
         with self.sender.outbox() as outbox:
             batch.work_off(outbox)
+        if batch.failures:
+            raise batch.failures[0]
         return Report(tuple(batch.attempted), frozenset(batch.kept))
 
     def _visit(self, call: Call) -> Visit:
@@ -92,6 +96,7 @@ class _Batch:
         self.time_left_ms = time_left_ms
         self.attempted: list[Attempted] = []
         self.kept: set[str] = set()
+        self.failures: list[Unavailable] = []
         self.finished: list[str] = []
         self.sent_by: dict[str, Visit] = {}
 
@@ -105,20 +110,38 @@ class _Batch:
             self.open = [each for each in self.open if each.stage is not Stage.DONE]
 
     def _begin(self, visits: Sequence[Visit], outbox: Outbox) -> None:
-        ready = [visit for visit in visits if self._peek(visit)]
-        if not ready:
-            return
-        decisions = self.use.admission.decide(ready, self.use.clock.now_us())
+        ready: list[Visit] = []
+        for visit in visits:
+            with self._alone(visit):
+                ready += [visit] if self._peek(visit) else []
+        if ready:
+            with self._alone(*ready):
+                decisions = self.use.admission.decide(ready, self.use.clock.now_us())
+                self._act_on(decisions, outbox)
+
+    def _act_on(self, decisions: Decisions, outbox: Outbox) -> None:
         for visit in decisions.opened:
             self.use.settlement.open_bell(visit)
         for visit in decisions.gone:
             self._finish(visit)
         for visit, dead in decisions.dead:
-            self._bury(visit, dead)
+            with self._alone(visit):
+                self._bury(visit, dead)
         for visit, hold in decisions.held:
             self._hold(visit, hold)
         if decisions.admitted:
-            self._send(decisions.admitted, outbox)
+            with self._alone(*(each.visit for each in decisions.admitted)):
+                self._send(decisions.admitted, outbox)
+
+    @contextmanager
+    def _alone(self, *visits: Visit) -> Iterator[None]:
+        """Let a failure of ours end these visits and no other: what they had in flight will be unknown."""
+        try:
+            yield
+        except Unavailable as error:
+            self.failures.append(error)
+            for visit in visits:
+                visit.stage = Stage.DONE
 
     def _peek(self, visit: Visit) -> bool:
         now_ms = self.use.clock.now_ms()
@@ -165,9 +188,10 @@ class _Batch:
         for each in admitted:
             each.visit.stage = Stage.SENDING
         over = [each.visit for each in admitted if not each.visit.sending]
-        self.use.settlement.close(arrived, over)
-        for visit in over:
-            self._next(visit)
+        with self._alone(*over):
+            self.use.settlement.close(arrived, over)
+            for visit in over:
+                self._next(visit)
 
     def _send_or_close(self, visit: Visit, row: Owed, found: Reread, outbox: Outbox) -> list[Owed]:
         """Start a row's send; or give it back when the last holder's attempt at it arrived."""
@@ -178,10 +202,20 @@ class _Batch:
         if attempt is not None and attempt.outcome is Outcome.SUCCESS:
             return [owed]
         if attempt is None and owed.made == row.made:
-            self._start(visit, owed, found, outbox)
+            self._try_to_start(visit, owed, found, outbox)
         else:
             visit.more = True
         return []
+
+    def _try_to_start(self, visit: Visit, owed: Owed, found: Reread, outbox: Outbox) -> None:
+        """Start a row's send, unless its body or its secrets cannot be had: what was started goes on."""
+        if visit.stuck:
+            return
+        try:
+            self._start(visit, owed, found, outbox)
+        except Unavailable as error:
+            self.failures.append(error)
+            visit.stuck = True
 
     def _granted(self, visit: Visit) -> list[Owed]:
         if visit.claim is None:
@@ -268,15 +302,20 @@ class _Batch:
     def _end(self, ended: Sequence[Finished]) -> None:
         if not ended:
             return
-        results = [self.use.settlement.judged(self.sent_by.pop(each.key), each) for each in ended]
+        sent = [(self.sent_by.pop(each.key), each) for each in ended]
+        live = [(visit, each) for visit, each in sent if visit.stage is Stage.SENDING]
+        results = [self.use.settlement.judged(visit, each) for visit, each in live]
         over = [visit for visit in self.open if sending_over(visit)]
-        self.attempted += self.use.settlement.wave(results, over)
-        for visit in over:
-            self._next(visit)
+        with self._alone(*(visit for visit, _ in live), *over):
+            self.attempted += self.use.settlement.wave(results, over)
+            for visit in over:
+                self._next(visit)
 
     def _next(self, visit: Visit) -> None:
         visit.round += 1
-        if visit.more and visit.round < ROUNDS and self._time_for_more():
+        if visit.stuck:
+            visit.stage = Stage.DONE
+        elif visit.more and visit.round < ROUNDS and self._time_for_more():
             visit.stage = Stage.WANTING
             visit.wake_ms = 0
         else:
@@ -298,15 +337,20 @@ class _Batch:
         self.finished += visit.call.receipts
 
     def _delete_finished(self) -> None:
-        """Delete the bells of the lanes that are done, in one call for those done together."""
+        """Delete the bells of the lanes that are done, in one call for those done together.
+
+        One that cannot be deleted comes back and finds nothing to do; that ends nobody's sends.
+        """
         if self.finished:
-            self.receipts.delete(self.finished)
+            with suppress(Unavailable):
+                self.receipts.delete(self.finished)
             self.finished = []
 
     def _keep(self, visit: Visit, seconds: int) -> None:
         visit.stage = Stage.DONE
         first, *others = visit.call.receipts
-        self.receipts.hide([first], seconds)
+        with suppress(Unavailable):
+            self.receipts.hide([first], seconds)
         if others:
             self.finished += others
         self.kept.add(first)

@@ -44,7 +44,7 @@ class Visit:
     """A lane being worked on.
 
     `wake_ms` is when a wanting lane is looked at again, `buried` the dead holder whose attempts
-    this visit has told of.
+    this visit has told of; a `stuck` one ends as soon as nothing of it is in flight.
     """
 
     call: Call
@@ -57,6 +57,7 @@ class Visit:
     more: bool = False
     next_ms: int = 0
     buried: str = ""
+    stuck: bool = False
     claim: Claim | None = None
     sending: dict[str, tuple[Owed, Endpoint]] = field(default_factory=dict)
     evidence: list[Evidence] = field(default_factory=list)

@@ -12,9 +12,7 @@ from chalicelib.application.ports import Unavailable
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Created
 from chalicelib.domain.errors import ErrorCode, RelayError
-from tests.unit.application.world import MINUTE_MS, Process, World, deaths, posted
-
-LARGE = json.dumps({"noise": "".join(f"{n * n * 7919 % 104729:05d}" for n in range(4_000))}).encode()
+from tests.unit.application.world import LARGE, MINUTE_MS, Process, World, deaths, posted
 
 
 def events_of(world: World) -> list[str]:

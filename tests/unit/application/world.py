@@ -50,6 +50,7 @@ RULES = Rules()
 LIMITS = IngestLimits(payload_max=262_144, inline_max=4_096, inline_fan_out_max=40)
 AMPLE = Limits(rate_per_second=100_000, burst=100_000, max_concurrency=10)
 OK, FAILS = status(200), status(500)
+LARGE = json.dumps({"noise": "".join(f"{n * n * 7919 % 104729:05d}" for n in range(4_000))}).encode()
 
 Result = TypeVar("Result")
 
@@ -126,6 +127,7 @@ class World:
         self.waiting: list[Waiting] = []
         self.delayed: list[Delayed] = []
         self.fan_outs: list[tuple[str, str]] = []
+        self.function_ms = FUNCTION_MS
         self.losing = self.bells_rung = self.registered = 0
         self.numbers = itertools.count(1)
         self.usual = Process(self)
@@ -192,7 +194,7 @@ class World:
         process = process or self.usual
         process.receipts.deleted.clear()
         process.receipts.hidden.clear()
-        ends_ms = self.clock.now_ms() + FUNCTION_MS
+        ends_ms = self.clock.now_ms() + self.function_ms
         calls = calls_of([(each.bell, each.receipt) for each in batch])
         try:
             report = self.run(
@@ -206,7 +208,7 @@ class World:
 
     def visit(self, lane: Lane, process: Process | None = None) -> Report | None:
         """Let a process look at a lane for a bell that came by another queue; None when it was killed."""
-        ends_ms = self.clock.now_ms() + FUNCTION_MS
+        ends_ms = self.clock.now_ms() + self.function_ms
         call = Call(lane, 0, (), ("a bell of another queue",))
         return self.run(
             lambda it: it.deliver.run([call], it.receipts, lambda: ends_ms - self.clock.now_ms()), process
