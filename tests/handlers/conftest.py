@@ -1,0 +1,151 @@
+"""One emulator for all of this tier; each test has a Relay with a prefix of its own in it."""
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from chalicelib import bootstrap
+from chalicelib.adapters.aws_limits.call_counter import CallCounter, count_calls
+from infra.local.emulator import EmulatorName, free_port, running
+from infra.local.provision import Provisioned, provision
+from tests.handlers.relay import SHARED, Relay, clients_of, forget
+from tests.receiver import Receiver
+
+MakeRelay = Callable[..., Relay]
+Start = Callable[[Provisioned, dict[str, str]], Relay]
+_PREFIXES = count(1)
+_DEVELOPMENT = {"RELAY_ALLOW_KEYLESS": "true", "RELAY_ALLOW_PRIVATE_ENDPOINTS": "true"}
+
+
+def set_environment(patch: pytest.MonkeyPatch, endpoint_url: str, settings: dict[str, str]) -> None:
+    """Give the process the environment of a function at an emulator, and nothing of the machine's own."""
+    for name in list(os.environ):
+        if name.startswith(("RELAY_", "AWS_")):
+            patch.delenv(name)
+    credentials = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+    place = {"AWS_ENDPOINT_URL": endpoint_url, "AWS_DEFAULT_REGION": "us-east-1"}
+    for name, value in {**credentials, **place, **settings}.items():
+        patch.setenv(name, value)
+
+
+@pytest.fixture(scope="session")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running(EmulatorName.MINISTACK, tmp_path_factory.mktemp("emulator"), free_port()) as endpoint_url:
+        yield endpoint_url
+
+
+@pytest.fixture(scope="session")
+def clients(emulator: str) -> dict[str, Any]:
+    return clients_of(emulator)
+
+
+@pytest.fixture(scope="session")
+def services(emulator: str) -> Iterator[list[CallCounter]]:
+    """Make the app's own AWS clients once: no setting of this tier changes them. Their calls are counted."""
+    with pytest.MonkeyPatch.context() as environment:
+        set_environment(environment, emulator, {"RELAY_STRICT_AWS": "true"})
+        forget(*SHARED)
+        counters = [count_calls(bootstrap.client(name)) for name in ("dynamodb", "sqs", "s3", "kms")]
+        made = [bootstrap.json_service(name) for name in ("dynamodb", "sqs")]
+    yield counters
+    for each in made:
+        each.close()
+    forget(*SHARED)
+
+
+@pytest.fixture(scope="session")
+def listening() -> Iterator[Receiver]:
+    with Receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def receiver(listening: Receiver) -> Receiver:
+    listening.reset()
+    return listening
+
+
+@pytest.fixture(scope="session")
+def emptied(emulator: str, clients: dict[str, Any]) -> Iterator[Provisioned]:
+    """Give what tests may share that must leave it as empty as they found it."""
+    made = provision(emulator, "h0-")
+    yield made
+    assert Relay(made, clients).nothing_is_stored()
+
+
+@pytest.fixture
+def start(
+    clients: dict[str, Any], services: list[CallCounter], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Start]:
+    """Give what starts a Relay with these settings on what was provisioned."""
+
+    def start_on(made: Provisioned, settings: dict[str, str]) -> Relay:
+        named = {"RELAY_RESOURCE_PREFIX": made.prefix, "RELAY_PAYLOAD_BUCKET": made.bucket}
+        set_environment(monkeypatch, made.endpoint_url, {"RELAY_STRICT_AWS": "true", **named, **settings})
+        forget()
+        for counter in services:
+            counter.reset()
+        return Relay(made, clients, tuple(services))
+
+    yield start_on
+    forget()
+
+
+@pytest.fixture
+def make_relay(emulator: str, start: Start) -> MakeRelay:
+    """Give what makes a Relay of its own with these settings; without any it is one of production."""
+    return lambda **settings: start(provision(emulator, f"h{next(_PREFIXES)}-"), settings)
+
+
+@pytest.fixture
+def relay(make_relay: MakeRelay) -> Relay:
+    """Give a Relay as `make dev` runs it: no key needed, private addresses allowed."""
+    return make_relay(**_DEVELOPMENT)
+
+
+@pytest.fixture
+def empty_relay(emptied: Provisioned, start: Start) -> Relay:
+    """Give such a Relay in which nothing is stored, and which has to stay so."""
+    return start(emptied, _DEVELOPMENT)
+
+
+@pytest.fixture
+def guarded(make_relay: MakeRelay) -> Relay:
+    """Give a Relay as production runs it, asked by an admin of the tenant `acme`."""
+    return make_relay().another("acme")
+
+
+@pytest.fixture
+def empty_guarded(emptied: Provisioned, start: Start) -> Relay:
+    """Give such a Relay in which nothing is stored, and which has to stay so."""
+    return start(emptied, {}).another("acme")
+
+
+class Lines(logging.Handler):
+    """What the functions log, as the JSON that is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(self.format(record))
+
+    def named(self, message: str) -> list[dict[str, Any]]:
+        parsed = [json.loads(text) for text in self.texts]
+        return [line for line in parsed if line["message"] == message]
+
+
+@pytest.fixture
+def lines(relay: Relay) -> Iterator[Lines]:
+    log = bootstrap.log()
+    handler = Lines()
+    handler.setFormatter(log.registered_formatter)
+    log.addHandler(handler)
+    yield handler
+    logging.getLogger("relay").removeHandler(handler)
