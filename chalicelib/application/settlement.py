@@ -5,7 +5,7 @@ any two writes, the next holder finishes what is left. A failure is one transact
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import assert_never
 
@@ -19,6 +19,7 @@ from chalicelib.domain.delivery import (
     Arrived,
     Attempt,
     Dead,
+    Lane,
     Owed,
     Status,
     Step,
@@ -31,6 +32,7 @@ from chalicelib.domain.gate import Gate, Rules
 from chalicelib.domain.outcome import DeathReason, Verdict, judge
 
 BELL_DELAY_MAX_S = 900
+_COMING_MAX = 10_000
 GONE_REASON = "the endpoint answered 410 Gone"
 
 
@@ -47,7 +49,11 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """Writes down what became of deliveries."""
+    """Writes down what became of deliveries.
+
+    `coming_ms` is when the delayed bell is due that this process last sent to a lane: whoever
+    comes for it sees what is due later.
+    """
 
     work: Work
     gates: Gates
@@ -57,6 +63,7 @@ class Settlement:
     clock: Clock
     dice: Dice
     rules: Rules
+    coming_ms: dict[Lane, int] = field(default_factory=dict)
 
     def judged(self, visit: Visit, finished: Finished) -> Result:
         """Take a finished send out of its visit and decide what it means."""
@@ -101,10 +108,20 @@ class Settlement:
         self.bury([(owed, given_up(owed, reason, self.clock.now_ms()))])
 
     def ring_at(self, visit: Visit, moment_ms: int) -> None:
-        """Send a bell for a later moment, if the delay queue reaches that far; else reconcile will."""
-        delay_s = -(-(moment_ms - self.clock.now_ms()) // 1000)
-        if delay_s <= BELL_DELAY_MAX_S:
-            self.bells.ring_later(visit.lane, max(0, delay_s))
+        """Send a bell for a later moment, unless this process has sent one that comes no later.
+
+        Beyond the delay queue's reach reconcile will.
+        """
+        now_ms = self.clock.now_ms()
+        delay_s = max(0, -(-(moment_ms - now_ms) // 1000))
+        due_ms = now_ms + delay_s * 1000
+        on_its_way = now_ms < self.coming_ms.get(visit.lane, 0) <= due_ms
+        if delay_s > BELL_DELAY_MAX_S or on_its_way:
+            return
+        if len(self.coming_ms) >= _COMING_MAX:
+            self.coming_ms.clear()
+        if not self.bells.ring_later(visit.lane, delay_s):
+            self.coming_ms[visit.lane] = due_ms
 
     def open_bell(self, visit: Visit) -> None:
         """Send the one delayed bell of a breaker that has just opened."""

@@ -116,11 +116,13 @@ class Waiting:
 class World:
     """Everything durable, the queues between the functions, and the endpoints' side of the wire."""
 
-    def __init__(self, rules: Rules = RULES, limits: IngestLimits = LIMITS) -> None:
+    def __init__(
+        self, rules: Rules = RULES, limits: IngestLimits = LIMITS, jitters: Sequence[float] = (0.5,)
+    ) -> None:
         self.rules = rules
         self.limits = limits
         self.clock = FixedClock()
-        self.dice = LoadedDice()
+        self.dice = LoadedDice(jitters)
         self.records = Records()
         self.kept: dict[str, bytes] = {}
         self.sender = ScriptedSender(self.clock)
