@@ -155,9 +155,14 @@ class Settlement:
             if lease is None or lease.holder != claim.lease.holder:
                 return gate
             return self._change(visit, gates.release(claim.lease, claim.lane))
-        if gates.overfull(gate, self.rules):
-            gate = self._change(visit, gates.opening(gate, self.clock.now_us(), self.rules))
-            self.known.put(visit.gate_key, gate)
+        return self._open(visit, gate) if gates.overfull(gate, self.rules) else gate
+
+    def _open(self, visit: Visit, overfull: Gate) -> Gate | None:
+        opening = gates.opening(overfull, self.clock.now_us(), self.rules)
+        gate = self._change(visit, opening)
+        self.known.put(visit.gate_key, gate)
+        opened_here = gate is not None and gate.open_until == opening.sets["open_until"]
+        if opened_here:
             self.open_bell(visit)
         return gate
 

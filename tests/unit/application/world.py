@@ -347,6 +347,14 @@ class World:
             gate = gates.read(record)
             assert gate.slots + gate.held_slots == gate.cap, "slots leak"
 
+    def check_pace(self, limits: Limits, probes: int = 0) -> None:
+        """Hold the sends of one endpoint to invariant 4: in any stretch, its burst and its rate."""
+        at_ms = [each.at_ms for each in self.sender.sent]
+        for first, begin in enumerate(at_ms):
+            for count, end in enumerate(at_ms[first:], start=1):
+                most = limits.burst + limits.rate_per_second * (end - begin + 1) / 1000 + probes
+                assert count <= most, "faster than its rate"
+
     def _nothing_is_lost(self) -> None:
         history = self.all_history()
         ended = {
