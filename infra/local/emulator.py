@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import assert_never
@@ -52,7 +53,7 @@ class Emulator:
     @property
     def endpoint_url(self) -> str:
         """The one address of all its services."""
-        return str(get_service_endpoint("sqs", localstack_host=f"{HOST}:{self.port}"))
+        return _ours(self.port) if self.ours else _theirs(self.port)
 
     @property
     def ours(self) -> bool:
@@ -147,6 +148,23 @@ def free_port() -> int:
 def default_venv() -> Path:
     """Where ministack is installed, unless EMULATOR_VENV says otherwise."""
     return ROOT / os.environ.get("EMULATOR_VENV", ".venv-emulator")
+
+
+@cache
+def _ours(port: int) -> str:
+    """Build the endpoint of an emulator started here, wherever the environment may point."""
+    elsewhere = os.environ.pop("AWS_ENDPOINT_URL", None)
+    try:
+        return str(get_service_endpoint("sqs", localstack_host=f"{HOST}:{port}"))
+    finally:
+        if elsewhere is not None:
+            os.environ["AWS_ENDPOINT_URL"] = elsewhere
+
+
+def _theirs(port: int) -> str:
+    """Build the endpoint of an emulator started elsewhere: AWS_ENDPOINT_URL and LOCALSTACK_HOST say where."""
+    host = None if "LOCALSTACK_HOST" in os.environ else f"{HOST}:{port}"
+    return str(get_service_endpoint("sqs", localstack_host=host))
 
 
 @contextmanager

@@ -153,8 +153,10 @@ class Supervisor:
     def _mourn(self, child: Child) -> None:
         name = child.program.name
         if name == "emulator":
+            lost = "; what it had not written to disk is lost" if child.exit_code else ""
+            log = child.program.log
             raise CannotRunError(
-                f"The emulator ended{_how(child)}, so Relay stopped. Its log is {child.program.log}."
+                f"The emulator ended{_how(child)}, so Relay stopped{lost}. Its log is {log}."
             )
         soon = time.monotonic() - child.started < _TOO_SOON_S
         self._soon_dead[name] = self._soon_dead.get(name, 0) + 1 if soon else 0

@@ -175,7 +175,10 @@ def test_a_dead_emulator_ends_all_with_one_sentence(tmp_path: Path) -> None:
         stack.kill("emulator")
         assert stack.process.wait(60) == 1
     log = tmp_path / "logs" / "emulator.log"
-    assert stack.errors() == f"The emulator ended by signal 9, so Relay stopped. Its log is {log}.\n"
+    assert stack.errors() == (
+        "The emulator ended by signal 9, so Relay stopped; what it had not written to disk is lost. "
+        f"Its log is {log}.\n"
+    )
     assert not [name for name, pid in running.items() if alive(pid)]
 
 
