@@ -13,6 +13,7 @@ from typing import Any, assert_never
 
 from chalicelib.domain import bucket as buckets
 from chalicelib.domain.change import Change, Op, Record, Test
+from chalicelib.domain.endpoint import Limits
 from chalicelib.domain.outcome import Evidence
 
 SECOND = buckets.SECOND
@@ -78,6 +79,7 @@ class Gate:
     rate: int
     burst: int
     enabled: bool
+    conf: int
     state: Breaker
     epoch: int
     fails: int
@@ -146,6 +148,7 @@ def new_record(rate: int, burst: int, cap: int, *, rules: Rules) -> dict[str, An
         "rate": rate,
         "burst": burst,
         "on": 1,
+        "conf": 0,
         "st": Breaker.CLOSED.value,
         "epoch": 0,
         "fails": 0,
@@ -172,6 +175,7 @@ def read(record: Record) -> Gate:
         rate=record["rate"],
         burst=record["burst"],
         enabled=record["on"] == 1,
+        conf=record["conf"],
         state=Breaker(record["st"]),
         epoch=record["epoch"],
         fails=record["fails"],
@@ -240,6 +244,17 @@ def release(lease: Lease, lane: str) -> Change:
     return Change(_still(lease, lane), {}, {"slots": lease.count}, (f"L{lane}",))
 
 
+def reconfigured(limits: Limits, cap_before: int, *, enabled: bool) -> Change:
+    """Lay new limits and the owner's switch on a gate, so that no admission reckons with the old."""
+    sets = {
+        "rate": limits.rate_per_second,
+        "burst": limits.burst,
+        "cap": limits.max_concurrency,
+        "on": int(enabled),
+    }
+    return Change((), sets, {"conf": 1, "slots": limits.max_concurrency - cap_before})
+
+
 def hold_until(moment: int) -> Change:
     """Hold a whole endpoint until a moment, unless it is held longer already."""
     return Change((Test("hold_until", Op.LT, moment),), {"hold_until": moment}, {})
@@ -273,7 +288,7 @@ def _admit(gate: Gate, wish: Ask, now: int, rules: Rules) -> Grant | Hold:
         reason = HoldReason.RATE_LIMIT if permille == _FULL else HoldReason.RAMP
         return Hold(bucket.refilled(gate.tat), reason)
     count = min(GRANT_MAX, len(wish.keys), free, tokens)
-    tests = (*_closed(gate, rules), *_open_door(now), *_same_limits(gate))
+    tests = (*_unturned(gate, rules), Test("hold_until", Op.LE, now))
     return _grant(gate, _Take(wish, count, withheld), bucket.spend(gate.tat, now, count), tests, now, rules)
 
 
@@ -313,11 +328,10 @@ def _probe(gate: Gate, wish: Ask, now: int, rules: Rules) -> Grant | Hold:
         "probe_until": now + rules.request_timeout + TAKE_OVER_GRACE,
     }
     tests = (
-        Test("st", Op.EQ, gate.state.value),
         Test("epoch", Op.EQ, gate.epoch),
+        Test("conf", Op.EQ, gate.conf),
         Test(over, Op.LE, now),
-        *_open_door(now),
-        *_same_limits(gate),
+        Test("hold_until", Op.LE, now),
     )
     probing = replace(gate, epoch=gate.epoch + 1)
     spend = bucket.spend(gate.tat, now, 1)
@@ -348,27 +362,10 @@ def _still(lease: Lease, lane: str) -> tuple[Test, ...]:
     return (Test(f"L{lane}.h", Op.EQ, lease.holder), Test(f"L{lane}.u", Op.EQ, lease.until))
 
 
-def _closed(gate: Gate, rules: Rules) -> tuple[Test, ...]:
-    if not rules.breaker:
-        return (Test("epoch", Op.EQ, gate.epoch),)
-    return (
-        Test("st", Op.EQ, Breaker.CLOSED.value),
-        Test("epoch", Op.EQ, gate.epoch),
-        Test("fails", Op.LT, rules.threshold),
-    )
-
-
-def _open_door(now: int) -> tuple[Test, ...]:
-    return (Test("on", Op.EQ, 1), Test("hold_until", Op.LE, now))
-
-
-def _same_limits(gate: Gate) -> tuple[Test, ...]:
-    return (
-        Test("rate", Op.EQ, gate.rate),
-        Test("burst", Op.EQ, gate.burst),
-        Test("cap", Op.EQ, gate.cap),
-        Test("ramp_from", Op.EQ, gate.ramp_from),
-    )
+def _unturned(gate: Gate, rules: Rules) -> tuple[Test, ...]:
+    """Test that breaker and ramp (`epoch`), limits and switch (`conf`) are as read."""
+    same = (Test("epoch", Op.EQ, gate.epoch), Test("conf", Op.EQ, gate.conf))
+    return (*same, Test("fails", Op.LT, rules.threshold)) if rules.breaker else same
 
 
 def _vacant(old: Lease | None, lane: str) -> tuple[Test, ...]:

@@ -100,7 +100,7 @@ class TestReplace:
         gate = gate_of(stores, old)
         assert (gate.rate, gate.burst, gate.cap, gate.slots) == (30, 40, 3, -2)
         assert gate.slots + gate.held_slots == gate.cap
-        stores.gates.change([(owner, gates.settle(grant.claim, (), NOW_US, RULES))])
+        stores.gates.change([(owner, gates.release(grant.claim.lease, grant.claim.lane))])
         assert gate_of(stores, old).slots == 3
 
     def test_more_lanes_are_told_to_all_who_fan_out(self, stores: Stores) -> None:
@@ -140,7 +140,7 @@ class TestReplace:
         assert stores.endpoints.replace(old, gone)
         assert stores.endpoints.get(TENANT, old.id) == gone
         assert subscribed(stores, "order.paid") == []
-        assert not gate_of(stores, old).enabled
+        assert gate_of(stores, old).enabled, "what is still owed has to be looked at, to be ended"
         assert stores.endpoints.page(TENANT, "", 10).items == ()
         assert stores.endpoints.tagged(TENANT, ids.endpoint_tag(old.id)) == [old.id]
 

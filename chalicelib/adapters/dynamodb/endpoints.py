@@ -1,12 +1,13 @@
 """Endpoints in DynamoDB: configuration, subscriptions and gate change in one transaction."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Insert, Merge, Put, Span, Tables, Update, Write
 from chalicelib.application.ports import ApiKey, Page
 from chalicelib.domain import gate as gates
-from chalicelib.domain.change import Change, Op, Test
+from chalicelib.domain.change import Op, Test
 from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.gate import Rules
 
@@ -49,7 +50,7 @@ class DynamoEndpoints:
         same = (Test("version", Op.EQ, old.version),)
         writes: list[Write] = [
             Put(keys.endpoint(new.tenant, new.id), rows.endpoint_row(new), same),
-            Update(keys.gate(new.tenant, new.id), _gate_change(old, new)),
+            *_regated(old, new),
             *_resubscribed(old, new),
         ]
         return not self._tables.together(writes)
@@ -115,15 +116,12 @@ def _resubscribed(old: Endpoint, new: Endpoint) -> Iterator[Write]:
             yield Merge(keys.subscription(new.tenant, pattern), {}, (new.id,))
 
 
-def _gate_change(old: Endpoint, new: Endpoint) -> Change:
-    limits = new.limits
-    sets = {
-        "rate": limits.rate_per_second,
-        "burst": limits.burst,
-        "cap": limits.max_concurrency,
-        "on": int(new.state is not EndpointState.DISABLED),
-    }
-    if limits.lanes > old.limits.lanes:
-        sets["lanes"] = limits.lanes
-    more = limits.max_concurrency - old.limits.max_concurrency
-    return Change((), sets, {"slots": more} if more else {})
+def _regated(old: Endpoint, new: Endpoint) -> Iterator[Write]:
+    """Change the gate, if what it goes by has changed; a deleted endpoint's lets its work be ended."""
+    on = {each: each is not EndpointState.DISABLED for each in EndpointState}
+    if new.limits == old.limits and on[new.state] == on[old.state]:
+        return
+    change = gates.reconfigured(new.limits, old.limits.max_concurrency, enabled=on[new.state])
+    if new.limits.lanes > old.limits.lanes:
+        change = replace(change, sets={**change.sets, "lanes": new.limits.lanes})
+    yield Update(keys.gate(new.tenant, new.id), change)

@@ -1,0 +1,505 @@
+"""The gate by example: who is let in, who waits and why, and what breaker, ramp and leases do."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.change import Change, applied, holds
+from chalicelib.domain.endpoint import Limits
+from chalicelib.domain.gate import (
+    LANE_BUSY_WAIT,
+    SECOND,
+    TAKE_OVER_GRACE,
+    Ask,
+    Breaker,
+    Claim,
+    Gate,
+    Grant,
+    Hold,
+    HoldReason,
+    Lease,
+    Rules,
+    Turn,
+    ask,
+    hold_until,
+    new_record,
+    opening,
+    overfull,
+    read,
+    reconfigured,
+    release,
+    settle,
+)
+from chalicelib.domain.outcome import Evidence
+
+NOW = 1_764_000_000 * SECOND
+RULES = Rules()
+ALIVE, FAILING, NONE = Evidence.ALIVE, Evidence.FAILING, Evidence.NONE
+ROWS = tuple(f"row-{number}" for number in range(12))
+
+
+class Store:
+    """One gate in a store that changes it only when every test holds."""
+
+    def __init__(self, rate: int = 10, burst: int = 20, cap: int = 8, **more: Any) -> None:  # noqa: ANN401 - any attribute
+        self.record: dict[str, Any] = new_record(rate, burst, cap, rules=RULES) | more
+
+    @property
+    def gate(self) -> Gate:
+        return read(self.record)
+
+    def make(self, change: Change) -> bool:
+        if not holds(change, self.record):
+            return False
+        self.record = applied(change, self.record)
+        return True
+
+    def admit(self, lane: str = "0", now: int = NOW, rows: int = 12, holder: str = "") -> Claim:
+        answer = self.ask(lane, now, rows, holder)
+        assert isinstance(answer, Grant)
+        assert self.make(answer.change)
+        return answer.claim
+
+    def ask(self, lane: str = "0", now: int = NOW, rows: int = 12, holder: str = "") -> Grant | Turn | Hold:
+        return ask(self.gate, Ask(lane, holder or f"holder of {lane}", ROWS[:rows]), now, RULES)
+
+    def settle(self, claim: Claim, *evidence: Evidence, now: int = NOW) -> bool:
+        return self.make(settle(claim, evidence, now, RULES))
+
+    def break_open(self, now: int = NOW) -> None:
+        self.record["fails"] = RULES.threshold
+        assert self.make(opening(self.gate, now, RULES))
+
+
+def hold(until: int | None, reason: HoldReason) -> Hold:
+    return Hold(until, reason)
+
+
+@pytest.mark.parametrize(
+    "rate, burst, cap, rows, admitted",
+    [(10, 20, 8, 12, 8), (10, 20, 100, 12, 10), (10, 3, 100, 12, 3), (10, 20, 8, 2, 2), (1, 1, 1, 12, 1)],
+)
+def test_ten_are_let_in_or_as_many_as_rows_cap_and_tokens_allow(
+    rate: int, burst: int, cap: int, rows: int, admitted: int
+) -> None:
+    store = Store(rate, burst, cap)
+    claim = store.admit(rows=rows)
+    assert claim.lease == Lease("holder of 0", NOW + 45 * SECOND, admitted, ROWS[:admitted], 0)
+    assert not claim.probe
+    assert store.gate.leases == {"0": claim.lease}
+    assert (store.gate.slots, store.gate.held_slots) == (cap - admitted, admitted)
+    assert store.record["seen"] == NOW
+
+
+HELD = {"hold_until": NOW + 7 * SECOND}
+OPEN = {"st": "open", "epoch": 1, "open_until": NOW + 30 * SECOND}
+PROBED = {"st": "half_open", "epoch": 2, "probe_until": NOW + 12 * SECOND}
+BUSY = {"L0": Lease("another", NOW + 45 * SECOND, 1, ("a",), 0).record()}
+EMPTY = {"tat": NOW + 2 * SECOND}
+FULL = {"slots": 0}
+
+
+@pytest.mark.parametrize(
+    "there_is, expected",
+    [
+        ({"on": 0} | HELD | OPEN | BUSY | EMPTY | FULL, hold(None, HoldReason.DISABLED)),
+        (HELD | OPEN | BUSY | EMPTY | FULL, hold(NOW + 7 * SECOND, HoldReason.RATE_LIMIT)),
+        (OPEN | BUSY | EMPTY | FULL, hold(NOW + LANE_BUSY_WAIT, HoldReason.ENDPOINT_CAP)),
+        (OPEN | EMPTY | FULL, hold(NOW + 30 * SECOND, HoldReason.BREAKER_OPEN)),
+        (PROBED | EMPTY | FULL, hold(NOW + 10 * SECOND, HoldReason.BREAKER_OPEN)),
+        (EMPTY | FULL, hold(NOW + LANE_BUSY_WAIT, HoldReason.ENDPOINT_CAP)),
+        (EMPTY, hold(NOW + SECOND // 10, HoldReason.RATE_LIMIT)),
+        (EMPTY | {"ramp_from": NOW}, hold(NOW + SECOND, HoldReason.RAMP)),
+        ({"slots": 7, "ramp_from": NOW}, hold(NOW + LANE_BUSY_WAIT, HoldReason.RAMP)),
+    ],
+)
+def test_who_is_not_let_in_is_told_the_first_reason_and_when_to_come_back(
+    there_is: dict[str, Any], expected: Hold
+) -> None:
+    assert Store(**there_is).ask() == expected
+
+
+def test_an_empty_bucket_lets_one_in_when_it_says() -> None:
+    store = Store(cap=100)
+    store.admit("0")
+    store.admit("1")
+    wait = store.ask("2")
+    assert wait == hold(NOW + SECOND // 10, HoldReason.RATE_LIMIT)
+    assert store.admit("2", now=NOW + SECOND // 10).lease.count == 1
+
+
+def test_f126_those_who_waited_together_go_at_the_pace_and_not_at_once() -> None:
+    store = Store(cap=100, burst=5)
+    assert store.make(hold_until(NOW + 5 * SECOND))
+    sent = []
+    for tick in range(2_000):
+        now, lane = NOW + tick * 10_000, str(tick)
+        answer = store.ask(lane, now, 1)
+        if isinstance(answer, Grant):
+            assert store.make(answer.change)
+            assert store.settle(answer.claim, ALIVE, now=now)
+            sent.append(tick)
+    assert sent[0] == 500
+    assert len([tick for tick in sent if tick < 600]) == 5 + 9
+    assert len(sent) == 5 + 149
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        {"epoch": 1},
+        HELD,
+        OPEN,
+        {"fails": 20},
+    ],
+)
+def test_what_was_decided_on_a_gate_that_has_moved_on_cannot_be_made(moved: dict[str, Any]) -> None:
+    answer = Store().ask()
+    assert isinstance(answer, Grant)
+    assert Store().make(answer.change)
+    assert not Store(**moved).make(answer.change)
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        reconfigured(Limits(9, 20, 8), 8, enabled=True),
+        reconfigured(Limits(10, 19, 8), 8, enabled=True),
+        reconfigured(Limits(10, 20, 9), 8, enabled=True),
+        reconfigured(Limits(10, 20, 8), 8, enabled=False),
+    ],
+)
+def test_what_was_decided_before_the_owner_changed_limits_or_switch_cannot_be_made(turn: Change) -> None:
+    store = Store()
+    answer = store.ask()
+    assert isinstance(answer, Grant)
+    assert store.make(turn)
+    assert not store.make(answer.change)
+
+
+def test_two_who_saw_the_same_slots_do_not_both_get_them() -> None:
+    store = Store()
+    first, second = store.ask("0", rows=5), store.ask("1", rows=5)
+    assert isinstance(first, Grant)
+    assert isinstance(second, Grant)
+    assert store.make(first.change)
+    before = dict(store.record)
+    assert not store.make(second.change)
+    assert store.record == before
+    assert store.admit("1", rows=5).lease.count == 3
+
+
+def test_two_who_saw_a_lane_free_do_not_both_get_it() -> None:
+    store = Store(cap=100)
+    first, second = store.ask(holder="a", rows=1), store.ask(holder="b", rows=1)
+    assert isinstance(first, Grant)
+    assert isinstance(second, Grant)
+    assert store.make(first.change)
+    assert not store.make(second.change)
+
+
+def test_a_lowered_cap_lets_nobody_in_until_enough_have_come_back() -> None:
+    store = Store(cap=8)
+    claim = store.admit(rows=6)
+    store.record |= {"cap": 2, "slots": store.record["slots"] - 6}
+    assert store.gate.slots == -4
+    assert store.ask("1") == hold(NOW + LANE_BUSY_WAIT, HoldReason.ENDPOINT_CAP)
+    assert store.settle(claim, ALIVE)
+    assert store.admit("1").lease.count == 2
+
+
+@pytest.mark.parametrize("late, free", [(0, False), (2 * SECOND - 1, False), (2 * SECOND, True)])
+def test_f134_a_dead_holders_lane_is_taken_over_two_seconds_late(late: int, *, free: bool) -> None:
+    store = Store()
+    dead = store.admit(rows=5, holder="dead")
+    now = dead.lease.until + late
+    answer = store.ask(holder="heir", now=now, rows=3)
+    if not free:
+        assert answer == hold(
+            min(now + LANE_BUSY_WAIT, dead.lease.until + 2 * SECOND), HoldReason.ENDPOINT_CAP
+        )
+        return
+    assert isinstance(answer, Grant)
+    assert answer.takes_over == dead.lease
+    assert store.make(answer.change)
+    assert (store.gate.slots, store.gate.held_slots) == (5, 3)
+
+
+def test_a_dead_holder_who_was_only_slow_changes_nothing_any_more() -> None:
+    store = Store()
+    slow = store.admit(holder="slow")
+    store.admit(holder="heir", now=slow.lease.until + TAKE_OVER_GRACE, rows=3)
+    before = dict(store.record)
+    assert not store.settle(slow, ALIVE, FAILING)
+    assert not store.make(release(slow.lease, "0"))
+    assert store.record == before
+
+
+def holder_of_two_leases() -> tuple[Store, Gate, Lease]:
+    """Let one holder have ten slots, then two; give the store, and gate and lease as they first were."""
+    store = Store(cap=12, burst=50)
+    first = store.admit(holder="same")
+    seen = store.gate
+    assert store.settle(first, ALIVE, now=NOW + SECOND)
+    store.admit(holder="same", now=NOW + SECOND, rows=2)
+    return store, seen, first.lease
+
+
+def test_a_lease_is_not_taken_over_for_an_older_one_of_the_same_holder() -> None:
+    store, seen, _ = holder_of_two_leases()
+    late = NOW + 100 * SECOND
+    answer = ask(seen, Ask("0", "heir", ROWS), late, RULES)
+    assert isinstance(answer, Grant)
+    assert not store.make(answer.change)
+    heir = store.ask(holder="heir", now=late)
+    assert isinstance(heir, Grant)
+    assert store.make(heir.change)
+    assert store.gate.slots + store.gate.held_slots == 12
+
+
+def test_a_lease_is_not_given_back_for_an_older_one_of_the_same_holder() -> None:
+    store, _, older = holder_of_two_leases()
+    assert not store.make(release(older, "0"))
+    assert not store.make(settle(Claim("0", older, 0, probe=False), (FAILING,), NOW, RULES))
+    assert store.gate.slots + store.gate.held_slots == 12
+
+
+@pytest.mark.parametrize(
+    "before, evidence, after",
+    [
+        (3, [], 3),
+        (3, [NONE, NONE], 3),
+        (3, [FAILING], 4),
+        (3, [FAILING, NONE, FAILING], 5),
+        (3, [ALIVE], 0),
+        (3, [FAILING, ALIVE], 0),
+        (3, [ALIVE, FAILING], 1),
+        (3, [FAILING, ALIVE, FAILING, FAILING, NONE], 2),
+        (3, [ALIVE, FAILING, ALIVE, FAILING], 1),
+    ],
+)
+def test_evidence_counts_in_the_order_of_completion(
+    before: int, evidence: list[Evidence], after: int
+) -> None:
+    store = Store(fails=before)
+    assert store.settle(store.admit(), *evidence)
+    assert store.gate.fails == after
+    assert (store.gate.slots, store.gate.leases) == (8, {})
+
+
+def test_evidence_of_two_lanes_adds_up_whoever_read_what() -> None:
+    store = Store(cap=100)
+    one, other = store.admit("0", rows=3), store.admit("1", rows=3)
+    assert store.settle(other, FAILING, FAILING, FAILING)
+    assert store.settle(one, FAILING, FAILING)
+    assert store.gate.fails == 5
+
+
+def test_nineteen_failures_are_a_blip_and_twenty_open_the_breaker() -> None:
+    store = Store(fails=19)
+    assert not overfull(store.gate, RULES)
+    assert isinstance(store.ask(), Grant)
+    store.record["fails"] = 20
+    assert overfull(store.gate, RULES)
+    turn = store.ask()
+    assert isinstance(turn, Turn)
+    assert store.make(turn.change)
+    assert not store.make(turn.change)
+    gate = store.gate
+    assert (gate.state, gate.epoch, gate.open_until) == (Breaker.OPEN, 1, NOW + 30 * SECOND)
+    assert not overfull(gate, RULES)
+    assert store.ask() == hold(NOW + 30 * SECOND, HoldReason.BREAKER_OPEN)
+
+
+def test_a_breaker_that_recovered_meanwhile_is_not_opened() -> None:
+    store = Store(fails=20)
+    turn = store.ask()
+    store.record["fails"] = 0
+    assert isinstance(turn, Turn)
+    assert not store.make(turn.change)
+
+
+@pytest.mark.parametrize("state", list(Breaker))
+def test_without_the_breaker_nothing_is_ever_open(state: Breaker) -> None:
+    store = Store(st=state.value, fails=99, open_until=NOW + SECOND, probe_until=NOW + SECOND)
+    rules = Rules(breaker=False)
+    answer = ask(store.gate, Ask("0", "me", ROWS), NOW, rules)
+    assert isinstance(answer, Grant)
+    assert store.make(answer.change)
+    assert not answer.claim.probe
+    assert not overfull(store.gate, rules)
+
+
+def test_outcomes_of_requests_let_in_before_the_breaker_opened_change_nothing() -> None:
+    for evidence in ([ALIVE], [FAILING] * 5, [ALIVE, FAILING]):
+        store = Store()
+        early = store.admit()
+        store.break_open()
+        gate = store.gate
+        assert not store.settle(early, *evidence)
+        assert store.make(release(early.lease, "0"))
+        assert (store.gate.state, store.gate.epoch, store.gate.fails) == (gate.state, gate.epoch, gate.fails)
+        assert (store.gate.open_until, store.gate.slots) == (gate.open_until, 8)
+
+
+def probes(store: Store, now: int, lanes: Iterable[str]) -> list[Claim]:
+    """Let many ask at once, all from the same sight of the gate; give those who were let in."""
+    answers = [ask(store.gate, Ask(lane, f"of {lane}", ROWS), now, RULES) for lane in lanes]
+    return [each.claim for each in answers if isinstance(each, Grant) and store.make(each.change)]
+
+
+def test_f124_of_a_thousand_who_waited_one_probes_with_one_request() -> None:
+    store = Store(cap=1_000)
+    store.break_open()
+    lanes = [str(number) for number in range(100)]
+    assert probes(store, NOW + 30 * SECOND - 1, lanes) == []
+    (probe,) = probes(store, NOW + 30 * SECOND, lanes)
+    assert probe.probe
+    assert (probe.lease.count, store.gate.state) == (1, Breaker.HALF_OPEN)
+    assert probes(store, NOW + 31 * SECOND, lanes) == []
+    assert store.settle(probe, ALIVE, now=NOW + 31 * SECOND)
+    assert (store.gate.state, store.gate.fails) == (Breaker.CLOSED, 0)
+
+
+def test_f123_a_probe_that_died_is_followed_by_one_other() -> None:
+    store = Store(cap=30)
+    store.break_open()
+    start = NOW + 30 * SECOND
+    (dead,) = probes(store, start, "012")
+    deadline = start + RULES.request_timeout + TAKE_OVER_GRACE
+    assert probes(store, deadline - 1, "012") == []
+    (second,) = probes(store, deadline, "012")
+    assert second.lane != dead.lane
+    before = dict(store.record)
+    assert not store.settle(dead, ALIVE, now=deadline + 1)
+    assert store.record == before
+    assert store.settle(second, ALIVE, now=deadline + SECOND)
+    assert store.gate.state is Breaker.CLOSED
+
+
+def test_f123_a_probe_that_died_in_the_only_lane_is_followed_when_its_lease_is_over() -> None:
+    store = Store(cap=1)
+    store.break_open()
+    (dead,) = probes(store, NOW + 30 * SECOND, "0")
+    assert probes(store, dead.lease.until + TAKE_OVER_GRACE - 1, "0") == []
+    (second,) = probes(store, dead.lease.until + TAKE_OVER_GRACE, "0")
+    assert second.probe
+    assert (store.gate.slots, store.gate.held_slots) == (0, 1)
+
+
+@pytest.mark.parametrize("evidence", [(), (NONE,)])
+def test_f123_a_probe_that_says_nothing_moves_the_breaker_too(evidence: tuple[Evidence, ...]) -> None:
+    store = Store()
+    store.break_open()
+    now = NOW + 30 * SECOND
+    (probe,) = probes(store, now, "0")
+    assert store.settle(probe, *evidence, now=now)
+    gate = store.gate
+    assert (gate.state, gate.open_until, gate.cooldown) == (Breaker.OPEN, now + 30 * SECOND, 30 * SECOND)
+    assert (gate.slots, gate.leases) == (8, {})
+
+
+def test_the_cooldown_doubles_up_to_five_minutes_and_starts_over_after_a_success() -> None:
+    store, now, cooldowns = Store(), NOW, []
+    store.break_open()
+    for _ in range(6):
+        now = store.gate.open_until
+        cooldowns.append((now - NOW) // SECOND)
+        (probe,) = probes(store, now, "0")
+        assert store.settle(probe, FAILING, now=now)
+        assert store.gate.open_until - now == store.gate.cooldown
+    waits = [later - earlier for earlier, later in zip([0, *cooldowns], cooldowns, strict=False)]
+    assert waits == [30, 60, 120, 240, 300, 300]
+    now = store.gate.open_until
+    (probe,) = probes(store, now, "0")
+    assert store.settle(probe, ALIVE, now=now)
+    store.break_open(now + SECOND)
+    assert store.gate.open_until == now + 31 * SECOND
+
+
+def test_a_probe_waits_for_a_token_and_spends_it() -> None:
+    store = Store(rate=1, burst=1, tat=NOW + 31 * SECOND)
+    store.break_open()
+    assert store.ask(now=NOW + 30 * SECOND) == hold(NOW + 31 * SECOND, HoldReason.RATE_LIMIT)
+    store.admit(now=NOW + 31 * SECOND)
+    assert store.gate.tat == NOW + 32 * SECOND
+
+
+def recovering(rate: int = 100, burst: int = 100, cap: int = 40) -> Store:
+    """Give a gate whose breaker has closed just now."""
+    store = Store(rate, burst, cap)
+    store.break_open(NOW - 30 * SECOND)
+    (probe,) = probes(store, NOW, "0")
+    assert store.settle(probe, ALIVE)
+    return store
+
+
+@pytest.mark.parametrize("after_s, slots", [(0, 4), (75, 13), (150, 22), (225, 31), (300, 40), (9_999, 40)])
+def test_recovery_gives_back_the_cap_from_a_tenth_to_all_in_five_minutes(after_s: int, slots: int) -> None:
+    store = recovering(rate=100_000, burst=100_000)
+    taken = 0
+    for lane in "01234":
+        answer = store.ask(lane, NOW + after_s * SECOND)
+        if isinstance(answer, Grant):
+            assert store.make(answer.change)
+            taken += answer.claim.lease.count
+    assert taken == slots
+
+
+def test_recovery_leaves_at_least_one_slot() -> None:
+    assert recovering(cap=1).admit().lease.count == 1
+    assert recovering(cap=8).admit().lease.count == 1
+
+
+@pytest.mark.parametrize("after_s, expected", [(0, 115), (150, 565), (290, 985), (300, 1_000)])
+def test_recovery_gives_back_the_rate_from_a_tenth_to_all_in_five_minutes(
+    after_s: int, expected: int
+) -> None:
+    """Ask without end for ten seconds, with an empty bucket at first."""
+    store = recovering(cap=1_000)
+    start = NOW + after_s * SECOND
+    store.record["tat"] = start + SECOND
+    sent = 0
+    for tick in range(1_000):
+        now = start + tick * 10_000
+        answer = store.ask("0", now, 12)
+        if isinstance(answer, Grant):
+            assert store.make(answer.change)
+            assert store.settle(answer.claim, ALIVE, now=now)
+            sent += answer.claim.lease.count
+    assert abs(sent - expected) <= 5
+
+
+def test_a_recovering_endpoint_is_not_sent_a_whole_burst_at_once() -> None:
+    store = recovering(rate=10, burst=20, cap=100)
+    sent = 0
+    for number in range(20):
+        answer = store.ask(str(number), NOW)
+        if isinstance(answer, Grant):
+            assert store.make(answer.change)
+            sent += answer.claim.lease.count
+    assert sent <= 2
+
+
+def test_a_hold_is_only_ever_lengthened() -> None:
+    store = Store()
+    assert store.make(hold_until(NOW + 5 * SECOND))
+    assert not store.make(hold_until(NOW + 5 * SECOND))
+    assert not store.make(hold_until(NOW + SECOND))
+    assert store.ask(now=NOW + 5 * SECOND - 1) == hold(NOW + 5 * SECOND, HoldReason.RATE_LIMIT)
+    assert isinstance(store.ask(now=NOW + 5 * SECOND), Grant)
+
+
+def test_a_record_reads_back_as_the_gate_that_was_written() -> None:
+    store = Store(7, 9, 3, **BUSY)
+    gate = store.gate
+    assert (gate.rate, gate.burst, gate.cap, gate.slots, gate.enabled) == (7, 9, 3, 3, True)
+    assert gate.state is Breaker.CLOSED
+    assert gate.leases["0"].record() == store.record["L0"]
+
+
+def test_the_defaults_are_those_of_the_documentation() -> None:
+    assert (RULES.threshold, RULES.breaker) == (20, True)
+    assert [each // SECOND for each in (RULES.cooldown, RULES.max_cooldown, RULES.ramp)] == [30, 300, 300]
+    assert [each // SECOND for each in (RULES.lease, RULES.request_timeout, TAKE_OVER_GRACE)] == [45, 10, 2]
