@@ -26,7 +26,7 @@ from chalicelib.application.ports import (
     Work,
 )
 from chalicelib.application.settlement import Settlement, sending_over
-from chalicelib.application.visit import Attempted, Call, Stage, Visit
+from chalicelib.application.visit import Attempted, Call, Stage, Visit, trusted_ms
 from chalicelib.domain import request as requests
 from chalicelib.domain.delivery import Again, Dead, Lane, Owed, after_unknown, owed_of_key
 from chalicelib.domain.endpoint import Endpoint, EndpointState
@@ -92,6 +92,7 @@ class _Batch:
     ) -> None:
         self.use = use
         self.open = visits
+        self.trusted_ms = trusted_ms(len(visits))
         self.receipts = receipts
         self.time_left_ms = time_left_ms
         self.attempted: list[Attempted] = []
@@ -147,7 +148,7 @@ class _Batch:
         now_ms = self.use.clock.now_ms()
         visit.more = False
         first = visit.round == 0 and not visit.waited_ms and not visit.buried
-        named = visit.call.rows(now_ms) if first else []
+        named = visit.call.rows(now_ms, self.trusted_ms) if first else []
         if named:
             visit.wanted = named
             return True
