@@ -1,9 +1,10 @@
 """The deliver functions: bells in, a partial batch answer out."""
 
+from collections.abc import Collection
 from typing import Any
 
 from chalicelib import bootstrap
-from chalicelib.application.deliver import Report, calls_of
+from chalicelib.application.deliver import calls_of
 from chalicelib.application.ports import Bell
 from chalicelib.telemetry import log_attempt
 from chalicelib.wire import bell as bells
@@ -19,17 +20,20 @@ def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN4
     fails, every undeleted bell comes back within seconds.
     """
     records = event["Records"]
-    receipts = bootstrap.receipts(records[0]["eventSourceARN"])
+    queue_arn = records[0]["eventSourceARN"]
     rung = _bells(records)
     try:
+        receipts = bootstrap.receipts(queue_arn)
         report = bootstrap.deliver().run(calls_of(rung), receipts, context.get_remaining_time_in_millis)
     except Exception as error:  # noqa: BLE001 - the handler's border
         bootstrap.log().exception("deliver.failed", exc_info=error)
-        return _all_back(records, receipts)
+        undone = [receipt for _, receipt in rung]
+        _hide(queue_arn, undone)
+        return _answer(records, undone)
     log = bootstrap.log()
     for attempted in report.attempted:
         log_attempt(log, attempted)
-    return _answer(records, report)
+    return _answer(records, report.kept)
 
 
 def _bells(records: list[dict[str, Any]]) -> list[tuple[Bell, str]]:
@@ -42,14 +46,13 @@ def _bells(records: list[dict[str, Any]]) -> list[tuple[Bell, str]]:
     return found
 
 
-def _answer(records: list[dict[str, Any]], report: Report) -> dict[str, Any]:
-    kept = [each["messageId"] for each in records if each["receiptHandle"] in report.kept]
-    return {"batchItemFailures": [{"itemIdentifier": each} for each in kept]}
+def _answer(records: list[dict[str, Any]], kept: Collection[str]) -> dict[str, Any]:
+    ids = [each["messageId"] for each in records if each["receiptHandle"] in kept]
+    return {"batchItemFailures": [{"itemIdentifier": each} for each in ids]}
 
 
-def _all_back(records: list[dict[str, Any]], receipts: Any) -> dict[str, Any]:  # noqa: ANN401 - a port
+def _hide(queue_arn: str, undone: list[str]) -> None:
     try:
-        receipts.hide([each["receiptHandle"] for each in records], AFTER_FAILURE_S)
+        bootstrap.receipts(queue_arn).hide(undone, AFTER_FAILURE_S)
     except Exception as error:  # noqa: BLE001 - the bells come back by themselves, only later
         bootstrap.log().exception("deliver.bells_not_hidden", exc_info=error)
-    return {"batchItemFailures": [{"itemIdentifier": each["messageId"]} for each in records]}
