@@ -7,7 +7,9 @@ from chalicelib.application.ports import Bell, Bells, Clock, Gates, Watched, Wat
 from chalicelib.domain import gate as gates
 from chalicelib.domain.delivery import Lane, Owed
 
+PEEK = 11
 LATE_MS = 60_000
+OVERLOOKED_MS = 180_000
 SOON_MS = 15 * 60_000
 SWEEP_MS = 90_000
 DISARM_AFTER_MS = 10 * 60_000
@@ -55,20 +57,19 @@ class Reconcile:
         rung = delayed = released = owing = 0
         for number in range(watched.lanes):
             lane = Lane(watched.tenant, watched.endpoint_id, str(number))
-            rows = self.work.peek(lane, 1)
-            if rows:
-                owing += 1
-                rung += self._late(watched, rows[0], now_ms)
-                delayed += self._soon(rows[0], now_ms)
-            else:
-                released += self._release(watched, lane)
+            rows = self.work.peek(lane, PEEK)
+            ready = [row for row in rows if row.ready_ms <= now_ms]
+            owing += bool(rows)
+            rung += self._late(watched, ready[0], now_ms) if ready else 0
+            released += 0 if ready else self._release(watched, lane)
+            delayed += self._soon(rows[len(ready)], now_ms) if len(rows) > len(ready) else 0
         disarmed = 0
         if not owing and watched.armed_until_ms < now_ms - DISARM_AFTER_MS:
             disarmed = int(self.watching.disarm(watched, now_ms - DISARM_AFTER_MS))
         return Swept(1, rung, delayed, released, disarmed)
 
     def _late(self, watched: Watched, first: Owed, now_ms: int) -> int:
-        if first.ready_ms > now_ms - LATE_MS or self._waits(watched, now_ms):
+        if first.ready_ms > now_ms - LATE_MS or self._waits(watched, first, now_ms):
             return 0
         return 1 - self.bells.ring([Bell(first.lane, now_ms, apart=True)])
 
@@ -78,13 +79,23 @@ class Reconcile:
             return 0
         return 1 - self.bells.ring_later(first.lane, -(-wait_ms // 1000))
 
-    def _waits(self, watched: Watched, now_ms: int) -> bool:
+    def _waits(self, watched: Watched, first: Owed, now_ms: int) -> bool:
+        """Say whether a late row is held, being sent, or in a lane that somebody has just looked at.
+
+        A visit for fresh bells sees the rows that they name and no other: one that is overlooked
+        for long is rung for all the same.
+        """
         gate = watched.gate
         held_until = max(gate.hold_until, gate.open_until if gate.state is gates.Breaker.OPEN else 0)
+        if not gate.enabled or held_until > now_ms * 1000:
+            return True
+        lease = gate.leases.get(first.lane.number)
+        sending = lease is not None and first.key in lease.keys and lease.until > now_ms * 1000
         visited = watched.seen_us // 1000 > now_ms - LATE_MS
-        return not gate.enabled or visited or held_until > now_ms * 1000
+        return sending or (visited and first.ready_ms > now_ms - OVERLOOKED_MS)
 
     def _release(self, watched: Watched, lane: Lane) -> int:
+        """Give back a dead holder's lease of a lane where nothing is ready: what it named has moved on."""
         lease = watched.gate.leases.get(lane.number)
         if lease is None or lease.until + gates.TAKE_OVER_GRACE > self.clock.now_us():
             return 0

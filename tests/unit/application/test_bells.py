@@ -2,13 +2,11 @@
 
 import pytest
 
-from chalicelib.adapters.dynamodb import keys
-from chalicelib.adapters.dynamodb.records import Merge
 from chalicelib.application.deliver import HIDE_MS, calls_of
 from chalicelib.application.ports import Bell, Hint
 from chalicelib.application.visit import FRESH_MS
 from chalicelib.domain.delivery import Lane
-from chalicelib.domain.endpoint import Endpoint, EndpointState, Limits
+from chalicelib.domain.endpoint import EndpointState, Limits
 from tests.fakes.scripted_sender import Answer, in_turn, status
 from tests.unit.application.world import (
     FAILS,
@@ -21,13 +19,6 @@ from tests.unit.application.world import (
 )
 
 LANE = Lane(TENANT, "ep", "0")
-
-
-def hold(world: World, endpoint: Endpoint, for_ms: int) -> int:
-    """Hold an endpoint as a 429 does; the moment it ends."""
-    until_ms = world.clock.now_ms() + for_ms
-    world.usual.tables.together([Merge(keys.gate(TENANT, endpoint.id), {"hold_until": until_ms * 1000})])
-    return until_ms
 
 
 def asks_for(seconds: int, code: int = 429) -> Answer:
@@ -50,7 +41,7 @@ def test_a_short_hold_is_waited_out_in_place(world: World) -> None:
 def test_a_hold_of_up_to_a_minute_hides_one_bell_until_it_is_over(world: World, for_ms: int) -> None:
     endpoint = world.endpoint()
     world.deliveries(3)
-    until_ms = hold(world, endpoint, for_ms)
+    until_ms = world.hold(endpoint, for_ms)
     report = world.deliver()
     (kept,) = world.waiting
     assert report is not None
@@ -66,7 +57,7 @@ def test_a_hold_of_up_to_a_minute_hides_one_bell_until_it_is_over(world: World, 
 def test_a_longer_hold_keeps_one_bell_in_the_delay_queue(world: World, for_ms: int, delay_s: int) -> None:
     endpoint = world.endpoint()
     world.deliveries(3)
-    until_ms = hold(world, endpoint, for_ms)
+    until_ms = world.hold(endpoint, for_ms)
     world.deliver()
     assert world.waiting == []
     assert [each.delay_s for each in world.delayed] == [delay_s]
@@ -85,7 +76,7 @@ def test_a_disabled_endpoint_keeps_no_bell(world: World) -> None:
 def test_a_hold_spends_no_attempt(world: World) -> None:
     endpoint = world.endpoint()
     (delivery,) = world.deliveries(1)
-    hold(world, endpoint, 10 * MINUTE_MS)
+    world.hold(endpoint, 10 * MINUTE_MS)
     world.work_off(for_ms=11 * MINUTE_MS)
     assert world.outcomes(delivery) == ["success"]
     assert [each.number for each in world.attempts(delivery)] == [1]
@@ -93,7 +84,7 @@ def test_a_hold_spends_no_attempt(world: World) -> None:
 
 def test_a_held_backlog_keeps_one_bell_however_much_it_is(world: World) -> None:
     endpoint = world.endpoint()
-    until_ms = hold(world, endpoint, 50_000)
+    until_ms = world.hold(endpoint, 50_000)
     for _ in range(30):
         world.deliveries(1)
         world.work_off()

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from chalicelib.adapters.dynamodb import keys
-from chalicelib.adapters.dynamodb.records import Delete, Merge
+from chalicelib.adapters.dynamodb.records import Delete
 from chalicelib.application.deliver import Report
 from chalicelib.domain.backoff import SCHEDULES, RetryProfile
 from chalicelib.domain.delivery import Ended
@@ -404,7 +404,7 @@ def test_a_queue_that_fails_ends_nobody_s_sends(world: World, method: str) -> No
     quick, slow = world.endpoint("quick"), world.endpoint("slow")
     world.post("slow")
     world.post("quick")
-    world.usual.tables.together([Merge(keys.gate(TENANT, quick.id), {"hold_until": held_until(world)})])
+    world.hold(quick, 30_000)
     world.usual.faults.fail_next(9, method=method)
     world.sender.script = by_url({slow.url: status(200, took_ms=500)})
     report = world.deliver()
@@ -412,10 +412,6 @@ def test_a_queue_that_fails_ends_nobody_s_sends(world: World, method: str) -> No
     assert len(report.attempted) == 1
     assert len(report.kept) == 1
     world.check()
-
-
-def held_until(world: World) -> int:
-    return world.clock.now_us() + 30_000_000
 
 
 def test_a_lane_goes_on_while_there_is_more_and_time(world: World) -> None:

@@ -10,7 +10,7 @@ from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
 from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
 from chalicelib.adapters.dynamodb.reading import DynamoReading
-from chalicelib.adapters.dynamodb.records import Insert
+from chalicelib.adapters.dynamodb.records import Insert, Merge
 from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWatching, DynamoWork
 from chalicelib.application.admission import Admission, KnownGates
 from chalicelib.application.deliver import Deliver, Report, calls_of
@@ -112,6 +112,11 @@ class Waiting:
     receipt: str
     visible_ms: int
 
+    @property
+    def group(self) -> tuple[Lane, bool]:
+        """Name its message group."""
+        return self.bell.lane, self.bell.apart
+
 
 class World:
     """Everything durable, the queues between the functions, and the endpoints' side of the wire."""
@@ -154,6 +159,13 @@ class World:
         """Change an endpoint as it is now."""
         now = self.now(endpoint)
         self.usual.manage.change(now, replace(now, **changes))
+
+    def hold(self, endpoint: Endpoint, for_ms: int) -> int:
+        """Hold an endpoint as a 429 does; the moment that ends it."""
+        until_ms = self.clock.now_ms() + for_ms
+        at = keys.gate(endpoint.tenant, endpoint.id)
+        self.usual.tables.together([Merge(at, {"hold_until": until_ms * 1000})])
+        return until_ms
 
     def post(self, event_type: str = "order.paid", body: bytes = b'{"n":1}', key: str | None = None) -> Any:  # noqa: ANN401 - the answer's JSON
         """Post an event a millisecond after whatever was last, and give the answer."""
@@ -278,8 +290,8 @@ class World:
     def _receive(self) -> list[Waiting]:
         """Receive as a FIFO queue gives: nothing of a group of which something is out of sight."""
         now_ms = self.clock.now_ms()
-        blocked = {each.bell.lane for each in self.waiting if each.visible_ms > now_ms}
-        batch = [each for each in self.waiting if each.bell.lane not in blocked][:BATCH]
+        blocked = {each.group for each in self.waiting if each.visible_ms > now_ms}
+        batch = [each for each in self.waiting if each.group not in blocked][:BATCH]
         for each in batch:
             each.visible_ms = now_ms + VISIBILITY_MS
         return batch
