@@ -1,6 +1,7 @@
 """The deliver functions: bells in, a partial batch answer out."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from chalicelib import bootstrap
@@ -40,10 +41,17 @@ def _bells(records: list[dict[str, Any]]) -> list[tuple[Bell, str]]:
     found = []
     for record in records:
         try:
-            found.append((bells.load(record["body"]), record["receiptHandle"]))
+            found.append((_as_received(record), record["receiptHandle"]))
         except NotABellError:
             bootstrap.log().warning("bell.refused", extra={"message_id": record["messageId"]})
     return found
+
+
+def _as_received(record: dict[str, Any]) -> Bell:
+    """Read a bell; one that was given back stands for its whole lane, as the others were deleted."""
+    bell = bells.load(record["body"])
+    came_back = int(record["attributes"]["ApproximateReceiveCount"]) > 1
+    return replace(bell, hints=()) if came_back else bell
 
 
 def _answer(records: list[dict[str, Any]], kept: Collection[str]) -> dict[str, Any]:

@@ -73,6 +73,19 @@ def test_a_disabled_endpoint_keeps_no_bell(world: World) -> None:
     assert (world.waiting, world.delayed) == ([], [])
 
 
+def test_a_hidden_bell_is_for_the_whole_lane_when_it_comes_back(world: World) -> None:
+    endpoints = [world.endpoint(f"t{number}") for number in range(5)]
+    for number in range(5):
+        for _ in range(2):
+            world.post(f"t{number}")
+    for endpoint in endpoints:
+        world.hold(endpoint, 30_000)
+    world.deliver()
+    assert len(world.waiting) == 5, "one bell for each lane"
+    world.work_off(for_ms=MINUTE_MS)
+    assert len(world.sender.sent) == 10
+
+
 def test_a_hold_spends_no_attempt(world: World) -> None:
     endpoint = world.endpoint()
     (delivery,) = world.deliveries(1)
