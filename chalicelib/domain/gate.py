@@ -244,15 +244,21 @@ def release(lease: Lease, lane: str) -> Change:
     return Change(_still(lease, lane), {}, {"slots": lease.count}, (f"L{lane}",))
 
 
-def reconfigured(limits: Limits, cap_before: int, *, enabled: bool) -> Change:
-    """Lay new limits and the owner's switch on a gate, so that no admission reckons with the old."""
+def reconfigured(limits: Limits, before: Limits, *, enabled: bool) -> Change:
+    """Lay new limits and the owner's switch on a gate, so that no admission reckons with the old.
+
+    A new rate or burst starts with a full bucket: what was spent at the old price could be hours
+    ahead at the new one.
+    """
     sets = {
         "rate": limits.rate_per_second,
         "burst": limits.burst,
         "cap": limits.max_concurrency,
         "on": int(enabled),
     }
-    return Change((), sets, {"conf": 1, "slots": limits.max_concurrency - cap_before})
+    if (limits.rate_per_second, limits.burst) != (before.rate_per_second, before.burst):
+        sets["tat"] = 0
+    return Change((), sets, {"conf": 1, "slots": limits.max_concurrency - before.max_concurrency})
 
 
 def hold_until(moment: int) -> Change:

@@ -121,7 +121,7 @@ def _regated(old: Endpoint, new: Endpoint) -> Iterator[Write]:
     on = {each: each is not EndpointState.DISABLED for each in EndpointState}
     if new.limits == old.limits and on[new.state] == on[old.state]:
         return
-    change = gates.reconfigured(new.limits, old.limits.max_concurrency, enabled=on[new.state])
+    change = gates.reconfigured(new.limits, old.limits, enabled=on[new.state])
     if new.limits.lanes > old.limits.lanes:
         change = replace(change, sets={**change.sets, "lanes": new.limits.lanes})
     yield Update(keys.gate(new.tenant, new.id), change)

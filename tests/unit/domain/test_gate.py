@@ -1,6 +1,7 @@
 """The gate by example: who is let in, who waits and why, and what breaker, ramp and leases do."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -94,6 +95,7 @@ def test_ten_are_let_in_or_as_many_as_rows_cap_and_tokens_allow(
 
 HELD = {"hold_until": NOW + 7 * SECOND}
 OPEN = {"st": "open", "epoch": 1, "open_until": NOW + 30 * SECOND}
+COOLED = OPEN | {"open_until": NOW}
 PROBED = {"st": "half_open", "epoch": 2, "probe_until": NOW + 12 * SECOND}
 BUSY = {"L0": Lease("another", NOW + 45 * SECOND, 1, ("a",), 0).record()}
 EMPTY = {"tat": NOW + 2 * SECOND}
@@ -108,6 +110,8 @@ FULL = {"slots": 0}
         (OPEN | BUSY | EMPTY | FULL, hold(NOW + LANE_BUSY_WAIT, HoldReason.ENDPOINT_CAP)),
         (OPEN | EMPTY | FULL, hold(NOW + 30 * SECOND, HoldReason.BREAKER_OPEN)),
         (PROBED | EMPTY | FULL, hold(NOW + 10 * SECOND, HoldReason.BREAKER_OPEN)),
+        (COOLED | EMPTY | FULL, hold(NOW + LANE_BUSY_WAIT, HoldReason.BREAKER_OPEN)),
+        (COOLED | EMPTY, hold(NOW + SECOND // 10, HoldReason.RATE_LIMIT)),
         (EMPTY | FULL, hold(NOW + LANE_BUSY_WAIT, HoldReason.ENDPOINT_CAP)),
         (EMPTY, hold(NOW + SECOND // 10, HoldReason.RATE_LIMIT)),
         (EMPTY | {"ramp_from": NOW}, hold(NOW + SECOND, HoldReason.RAMP)),
@@ -161,21 +165,59 @@ def test_what_was_decided_on_a_gate_that_has_moved_on_cannot_be_made(moved: dict
     assert not Store(**moved).make(answer.change)
 
 
+LIMITS = Limits(10, 20, 8)
+
+
 @pytest.mark.parametrize(
-    "turn",
-    [
-        reconfigured(Limits(9, 20, 8), 8, enabled=True),
-        reconfigured(Limits(10, 19, 8), 8, enabled=True),
-        reconfigured(Limits(10, 20, 9), 8, enabled=True),
-        reconfigured(Limits(10, 20, 8), 8, enabled=False),
-    ],
+    "limits, enabled",
+    [(Limits(9, 20, 8), True), (Limits(10, 19, 8), True), (Limits(10, 20, 9), True), (LIMITS, False)],
 )
-def test_what_was_decided_before_the_owner_changed_limits_or_switch_cannot_be_made(turn: Change) -> None:
+def test_what_was_decided_before_the_owner_changed_limits_or_switch_cannot_be_made(
+    limits: Limits, *, enabled: bool
+) -> None:
     store = Store()
     answer = store.ask()
     assert isinstance(answer, Grant)
-    assert store.make(turn)
+    assert store.make(reconfigured(limits, LIMITS, enabled=enabled))
     assert not store.make(answer.change)
+
+
+def test_a_probe_decided_before_the_owner_changed_limits_or_switch_cannot_be_made() -> None:
+    store = Store()
+    store.break_open()
+    answer = store.ask(now=NOW + 30 * SECOND)
+    assert isinstance(answer, Grant)
+    assert store.make(reconfigured(LIMITS, LIMITS, enabled=False))
+    assert not store.make(answer.change)
+
+
+def test_new_limits_and_the_switch_are_laid_on_the_gate_and_the_slots_follow() -> None:
+    store = Store()
+    store.admit(rows=3)
+    assert store.make(reconfigured(Limits(7, 9, 5), LIMITS, enabled=False))
+    gate = store.gate
+    assert (gate.rate, gate.burst, gate.cap, gate.enabled) == (7, 9, 5, False)
+    assert (gate.slots, gate.held_slots) == (2, 3)
+    assert store.ask("1") == hold(None, HoldReason.DISABLED)
+    assert store.make(reconfigured(LIMITS, Limits(7, 9, 5), enabled=True))
+    assert store.admit("1").lease.count == 5
+
+
+@pytest.mark.parametrize("limits", [Limits(100, 100, 8), Limits(1, 100_000, 8), Limits(1, 1, 8)])
+def test_a_new_rate_or_burst_keeps_nobody_waiting_for_what_the_old_one_spent(limits: Limits) -> None:
+    before = Limits(1, 86_400, 8)
+    store = Store(1, 86_400, 8, tat=NOW + 86_400 * SECOND)
+    assert store.ask() == hold(NOW + SECOND, HoldReason.RATE_LIMIT)
+    assert store.make(reconfigured(limits, before, enabled=True))
+    assert store.admit().lease.count >= 1
+
+
+def test_a_new_cap_or_the_switch_gives_no_tokens() -> None:
+    for limits, enabled in ((Limits(10, 20, 9), True), (LIMITS, False)):
+        store = Store(**EMPTY)
+        assert store.make(reconfigured(limits, LIMITS, enabled=enabled))
+        assert store.make(reconfigured(limits, limits, enabled=True))
+        assert store.ask() == hold(NOW + SECOND // 10, HoldReason.RATE_LIMIT)
 
 
 def test_two_who_saw_the_same_slots_do_not_both_get_them() -> None:
@@ -258,6 +300,13 @@ def test_a_lease_is_not_taken_over_for_an_older_one_of_the_same_holder() -> None
     assert store.gate.slots + store.gate.held_slots == 12
 
 
+def test_a_lease_is_not_given_back_for_that_of_another_which_ends_at_the_same_moment() -> None:
+    store = Store()
+    lease = store.admit(holder="mine").lease
+    assert not store.make(release(replace(lease, holder="yours"), "0"))
+    assert store.make(release(lease, "0"))
+
+
 def test_a_lease_is_not_given_back_for_an_older_one_of_the_same_holder() -> None:
     store, _, older = holder_of_two_leases()
     assert not store.make(release(older, "0"))
@@ -283,8 +332,8 @@ def test_evidence_counts_in_the_order_of_completion(
     before: int, evidence: list[Evidence], after: int
 ) -> None:
     store = Store(fails=before)
-    assert store.settle(store.admit(), *evidence)
-    assert store.gate.fails == after
+    assert store.settle(store.admit(), *evidence, now=NOW + SECOND)
+    assert (store.gate.fails, store.record["seen"]) == (after, NOW + SECOND)
     assert (store.gate.slots, store.gate.leases) == (8, {})
 
 
@@ -320,6 +369,17 @@ def test_a_breaker_that_recovered_meanwhile_is_not_opened() -> None:
     assert not store.make(turn.change)
 
 
+def test_a_breaker_that_was_open_meanwhile_is_opened_only_by_who_has_seen_that() -> None:
+    store = Store(fails=20)
+    stale = store.ask()
+    assert isinstance(stale, Turn)
+    store.record |= {"epoch": 3}
+    assert not store.make(stale.change)
+    fresh = store.ask()
+    assert isinstance(fresh, Turn)
+    assert store.make(fresh.change)
+
+
 @pytest.mark.parametrize("state", list(Breaker))
 def test_without_the_breaker_nothing_is_ever_open(state: Breaker) -> None:
     store = Store(st=state.value, fails=99, open_until=NOW + SECOND, probe_until=NOW + SECOND)
@@ -349,8 +409,9 @@ def probes(store: Store, now: int, lanes: Iterable[str]) -> list[Claim]:
     return [each.claim for each in answers if isinstance(each, Grant) and store.make(each.change)]
 
 
-def test_f124_of_a_thousand_who_waited_one_probes_with_one_request() -> None:
-    store = Store(cap=1_000)
+@pytest.mark.parametrize("tat", [0, NOW + 30_500_000])
+def test_f124_of_a_thousand_who_waited_one_probes_with_one_request(tat: int) -> None:
+    store = Store(cap=1_000, tat=tat)
     store.break_open()
     lanes = [str(number) for number in range(100)]
     assert probes(store, NOW + 30 * SECOND - 1, lanes) == []
@@ -447,6 +508,12 @@ def test_recovery_gives_back_the_cap_from_a_tenth_to_all_in_five_minutes(after_s
     assert taken == slots
 
 
+def test_f134_a_clock_that_is_behind_sees_the_beginning_of_a_recovery() -> None:
+    store = recovering()
+    store.record["tat"] = 0
+    assert store.admit(now=NOW - 60 * SECOND).lease.count == 4
+
+
 def test_recovery_leaves_at_least_one_slot() -> None:
     assert recovering(cap=1).admit().lease.count == 1
     assert recovering(cap=8).admit().lease.count == 1
@@ -501,5 +568,6 @@ def test_a_record_reads_back_as_the_gate_that_was_written() -> None:
 
 def test_the_defaults_are_those_of_the_documentation() -> None:
     assert (RULES.threshold, RULES.breaker) == (20, True)
+    assert 50_000 <= LANE_BUSY_WAIT <= 250_000
     assert [each // SECOND for each in (RULES.cooldown, RULES.max_cooldown, RULES.ramp)] == [30, 300, 300]
     assert [each // SECOND for each in (RULES.lease, RULES.request_timeout, TAKE_OVER_GRACE)] == [45, 10, 2]

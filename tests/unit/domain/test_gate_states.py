@@ -5,6 +5,7 @@ record is changed only as a store would: when the tests hold. What must be true 
 than the gate's own.
 """
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from hypothesis import Phase, settings
@@ -211,7 +212,7 @@ class GateMachine(RuleBasedStateMachine):
     @rule(given=limits)
     def limits_change(self, given: tuple[int, int, int]) -> None:
         rate, burst, cap = given
-        self.change(gates.reconfigured(Limits(rate, burst, cap), self.record["cap"], enabled=self.enabled))
+        self.change(gates.reconfigured(Limits(rate, burst, cap), self.limits, enabled=self.enabled))
         if (rate, burst) != (self.admissions.rate, self.admissions.burst):
             self.admissions = Admissions(rate, burst)
 
@@ -230,9 +231,12 @@ class GateMachine(RuleBasedStateMachine):
     def enabled(self) -> bool:
         return bool(self.record["on"] == 1)
 
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.record["rate"], self.record["burst"], self.record["cap"])
+
     def switch(self, *, enabled: bool) -> None:
-        limits = Limits(self.record["rate"], self.record["burst"], self.record["cap"])
-        self.change(gates.reconfigured(limits, limits.max_concurrency, enabled=enabled))
+        self.change(gates.reconfigured(self.limits, self.limits, enabled=enabled))
 
     @invariant()
     def slots_and_leases_add_up_to_the_cap(self) -> None:
@@ -329,8 +333,9 @@ class GateMachine(RuleBasedStateMachine):
         """Make a change as a store does: all of it when every test holds, else nothing."""
         if not holds(change, self.record):
             return False
-        before, self.record = self.record, applied(change, self.record)
-        assert before is not self.record
+        as_it_was, given = deepcopy(self.record), self.record
+        self.record = applied(change, given)
+        assert given == as_it_was
         return True
 
     def check_hold(self, answer: Hold, seen: Gate, worker: int) -> None:
@@ -340,6 +345,9 @@ class GateMachine(RuleBasedStateMachine):
         else:
             assert answer.until > self.local(worker), "a hold that is over already would spin"
             self.held_until = answer.until - self.clocks[worker]
+        if answer.reason is HoldReason.RATE_LIMIT and seen.hold_until <= self.local(worker):
+            wait = (answer.until or 0) - self.local(worker)
+            assert wait <= 10 * SECOND // seen.rate + self.spread, "longer than a token takes in the ramp"
 
     def check_opening(self, local: int) -> None:
         assert self.witness.state is Breaker.CLOSED
