@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from chalicelib.adapters.dynamodb.records import Delete, Insert, Made, Update
 from chalicelib.domain.endpoint import EndpointState
 from tests.fakes.memory_tables import MemoryTables
-from tests.unit.application.world import Process, World, lane_of, meanwhile, tells_of_attempts
+from tests.unit.application.interruptions import meanwhile, tells_of_attempts
+from tests.unit.application.invariants import check
+from tests.unit.application.process import Process
+from tests.unit.application.world import World, lane_of
 
 
 class RepeatingTables(MemoryTables):
@@ -28,7 +31,7 @@ def test_an_admission_whose_answer_was_lost_is_still_one(world: World) -> None:
     assert len(world.sender.sent) == 3
     assert world.owed() == []
     assert world.gate(endpoint).leases == {}
-    world.check()
+    check(world)
 
 
 def test_a_process_that_saw_an_endpoint_disabled_sees_it_enabled(world: World) -> None:

@@ -11,16 +11,17 @@ from chalicelib.domain.outcome import Fault, Reply
 from chalicelib.domain.request import Request
 from tests.fakes.faults import Step
 from tests.fakes.scripted_sender import DIES, HANGS, Answer, in_turn, status
+from tests.unit.application.interruptions import meanwhile
+from tests.unit.application.invariants import check, check_pace
+from tests.unit.application.process import Process
 from tests.unit.application.world import (
     AMPLE,
     FAILS,
     MINUTE_MS,
     OK,
     RULES,
-    Process,
     World,
     lane_of,
-    meanwhile,
     posted,
 )
 
@@ -117,7 +118,7 @@ def test_an_open_breaker_spends_no_attempt(world: World) -> None:
     world.work_off(for_ms=10 * MINUTE_MS)
     assert world.gate(endpoint).state is Breaker.CLOSED
     assert [world.outcomes(each) for each in fresh] == [["success"]] * 5
-    world.check()
+    check(world)
 
 
 def test_exactly_one_probes_however_many_come(world: World) -> None:
@@ -162,7 +163,7 @@ def test_a_prober_that_dies_is_followed_by_another(world: World) -> None:
     world.visit(lane_of(endpoint, "1"), Process(world))
     assert world.sender.sent[1].at_ms == deadline_ms
     assert world.gate(endpoint).state is Breaker.CLOSED
-    world.check()
+    check(world)
 
 
 def test_a_recovered_endpoint_is_ramped_up() -> None:
@@ -192,13 +193,13 @@ def at_most(world: World, count: int, _: Request) -> Answer:
 
 @pytest.mark.parametrize("limits", [Limits(10, 20, 8), Limits(3, 1, 1), Limits(50, 7, 25)])
 def test_no_endpoint_gets_more_than_its_rate_and_its_cap(world: World, limits: Limits) -> None:
-    world.endpoint(limits=limits)
+    endpoint = world.endpoint(limits=limits)
     world.sender.script = partial(at_most, world, limits.max_concurrency)
     world.accept([posted()] * 40, world.usual)
     world.work_off(for_ms=MINUTE_MS)
     assert len(world.sender.sent) == 40
-    world.check_pace(limits)
-    world.check()
+    check_pace(world, endpoint)
+    check(world)
 
 
 def test_a_lowered_cap_binds_the_next_admission(world: World) -> None:

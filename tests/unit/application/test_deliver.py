@@ -14,6 +14,9 @@ from chalicelib.domain.outcome import Fault, Reply
 from chalicelib.domain.request import Request
 from tests.fakes.faults import Faults, Step
 from tests.fakes.scripted_sender import HANGS, Answer, Script, in_turn, status
+from tests.unit.application.interruptions import deaths, fail, meanwhile, tells_of_attempts
+from tests.unit.application.invariants import check
+from tests.unit.application.process import Process
 from tests.unit.application.world import (
     FAILS,
     LARGE,
@@ -21,14 +24,9 @@ from tests.unit.application.world import (
     OK,
     TAKE_OVER_MS,
     TENANT,
-    Process,
     World,
-    deaths,
-    fail,
     lane_of,
-    meanwhile,
     posted,
-    tells_of_attempts,
 )
 
 TIMEOUT_MS = 10_000
@@ -86,7 +84,7 @@ def test_nothing_is_sent_after_it_was_acknowledged(
     world.work_off(for_ms=MINUTE_MS)
     assert len(world.sends(delivery)) == 1
     assert world.outcomes(delivery) == ["retryable", *told]
-    world.check()
+    check(world)
 
 
 @CHANGES
@@ -101,7 +99,7 @@ def test_what_is_acknowledged_after_the_admission_binds_it(
     assert world.sender.sent == []
     assert world.outcomes(delivery) == told
     assert world.gate(endpoint).leases == {}
-    world.check()
+    check(world)
 
 
 def test_a_url_changed_after_the_admission_is_where_it_goes(world: World) -> None:
@@ -136,7 +134,7 @@ def test_an_event_that_is_gone_ends_its_deliveries(world: World) -> None:
     world.usual.tables.each([Delete(keys.event(TENANT, answer["event_id"]))])
     world.deliver()
     assert [world.outcomes(each) for each in answer["delivery_ids"]] == [["expired"]]
-    world.check()
+    check(world)
 
 
 def test_a_body_that_is_gone_ends_its_deliveries(world: World) -> None:
@@ -171,7 +169,7 @@ def test_410_ends_the_delivery_and_disables_the_endpoint(world: World) -> None:
     (third,) = world.deliveries(1)
     world.work_off(for_ms=MINUTE_MS)
     assert world.outcomes(third) == []
-    world.check()
+    check(world)
 
 
 def test_several_410s_at_once_disable_once(world: World) -> None:
@@ -211,7 +209,7 @@ def test_every_attempt_is_told_as_it_was(world: World, answer: Answer, told: lis
     (logged,) = report.attempted
     assert (logged.delivery_id, logged.outcome, logged.attempt) == (delivery, told[0], 1)
     assert logged.reason == (told[1] if len(told) > 1 else "")
-    world.check()
+    check(world)
 
 
 def test_a_delivery_that_always_fails_is_tried_as_often_as_its_profile_says_and_no_more(world: World) -> None:
@@ -263,7 +261,7 @@ def test_a_hanging_send_does_not_hold_back_what_has_ended(world: World) -> None:
     world.deliver(process)
     assert told == [5 + 50, TIMEOUT_MS]
     assert [len(world.sends(each.delivery_id)) for each in world.owed()] == [1]
-    world.check()
+    check(world)
 
 
 def test_sends_that_end_close_together_are_settled_together(world: World) -> None:
@@ -338,7 +336,7 @@ def test_secrets_that_cannot_be_opened_stop_their_own_lane_alone(world: World) -
     world.change(bad, secrets=secrets)
     world.work_off(for_ms=MINUTE_MS)
     assert world.outcomes(stuck) == ["success"]
-    world.check()
+    check(world)
 
 
 def test_a_body_that_cannot_be_had_stops_its_own_lane_alone(world: World) -> None:
@@ -396,7 +394,7 @@ def test_a_settlement_that_fails_leaves_what_others_have_in_flight_alone(world: 
     world.work_off(for_ms=MINUTE_MS)
     assert world.outcomes(lost) == ["unknown", "success"]
     assert len(world.sends(later)) == 1
-    world.check()
+    check(world)
 
 
 @pytest.mark.parametrize("method", ["delete", "hide"])
@@ -411,7 +409,7 @@ def test_a_queue_that_fails_ends_nobody_s_sends(world: World, method: str) -> No
     assert report is not None
     assert len(report.attempted) == 1
     assert len(report.kept) == 1
-    world.check()
+    check(world)
 
 
 def test_a_lane_goes_on_while_there_is_more_and_time(world: World) -> None:
@@ -447,4 +445,4 @@ def test_no_send_begins_without_its_time_of_lease_left(world: World) -> None:
     assert world.outcomes(delivery) == ["success"]
     assert len(world.sends(delivery)) == 1
     assert [step.method for step in process.faults.steps].count("unseal") == 2, "under a second lease"
-    world.check()
+    check(world)

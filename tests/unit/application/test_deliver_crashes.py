@@ -12,6 +12,9 @@ from chalicelib.domain.delivery import UNKNOWN_MAX
 from chalicelib.domain.endpoint import Limits
 from tests.fakes.faults import Step
 from tests.fakes.scripted_sender import DIES, Answer, in_turn, status
+from tests.unit.application.interruptions import at_call, deaths, fail, meanwhile, tells_of_attempts
+from tests.unit.application.invariants import check
+from tests.unit.application.process import Process
 from tests.unit.application.world import (
     AMPLE,
     FAILS,
@@ -19,14 +22,8 @@ from tests.unit.application.world import (
     OK,
     TAKE_OVER_MS,
     VISIBILITY_MS,
-    Process,
     World,
-    at_call,
-    deaths,
-    fail,
     lane_of,
-    meanwhile,
-    tells_of_attempts,
 )
 
 REFUSES = status(404)
@@ -44,10 +41,10 @@ SCENES = {
 
 def go_on(world: World) -> None:
     """Let others go on with all that is owed, and hold them to what holds always."""
-    world.check()
+    check(world)
     world.sender.script = lambda _: OK
     world.work_off(for_ms=10 * MINUTE_MS)
-    world.check()
+    check(world)
     assert world.owed() == []
 
 
@@ -192,7 +189,7 @@ def test_a_holder_whose_lease_was_taken_over_changes_nothing(
     meanwhile(late, act, tells_of_attempts)
     world.deliver(late)
     assert seen == [(world.outcomes(delivery), world.owed())]
-    world.check()
+    check(world)
     go_on(world)
 
 

@@ -12,7 +12,10 @@ from chalicelib.application.ports import Subscriber
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Created
 from chalicelib.domain.endpoint import Limits
-from tests.unit.application.world import MINUTE_MS, TENANT, Process, World, at_call, deaths, posted
+from tests.unit.application.interruptions import at_call, deaths
+from tests.unit.application.invariants import check
+from tests.unit.application.process import Process
+from tests.unit.application.world import MINUTE_MS, TENANT, World, posted
 
 EVENT = ids.new_id("evt", 1_700_000_000_000, 7)
 MANY = CHUNK + 3
@@ -37,7 +40,7 @@ def captured(endpoints: int) -> tuple[World, str]:
 
 def all_once(world: World, event: str, endpoints: int) -> None:
     """Hold a fan-out that is done to its promise: every endpoint once, sent, and nothing left to do."""
-    world.check()
+    check(world)
     created = [each for each in world.all_history() if isinstance(each, Created)]
     assert len(created) == len({each.delivery_id for each in created}) == endpoints
     assert world.records_of(keys.FANOUTS) == []
@@ -60,7 +63,7 @@ def test_a_death_at_any_write_and_another_run_fan_out_once() -> None:
     for death in deaths(at_least=5):
         world, event = captured(3)
         world.fan_out(event, death.process(world))
-        world.check()
+        check(world)
         world.fan_out(event)
         all_once(world, event, 3)
 
@@ -87,7 +90,7 @@ def test_two_at_once_that_both_die_fan_out_once_in_the_end() -> None:
         other.faults.kill_at(second, after=False)
         for process in (one, other, Process(world)):
             world.fan_out(event, process)
-            world.check()
+            check(world)
         all_once(world, event, 3)
 
 

@@ -12,7 +12,9 @@ from chalicelib.application.ports import Unavailable
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Created
 from chalicelib.domain.errors import ErrorCode, RelayError
-from tests.unit.application.world import LARGE, MINUTE_MS, Process, World, deaths, posted
+from tests.unit.application.interruptions import deaths
+from tests.unit.application.process import Process
+from tests.unit.application.world import LARGE, MINUTE_MS, World, posted
 
 
 def events_of(world: World) -> list[str]:

@@ -12,6 +12,8 @@ from chalicelib.domain.delivery import Status
 from chalicelib.domain.endpoint import EndpointState
 from chalicelib.domain.errors import ErrorCode, RelayError
 from tests.fakes.scripted_sender import DIES, in_turn, status
+from tests.unit.application.interruptions import meanwhile, tells_of_attempts
+from tests.unit.application.process import Process
 from tests.unit.application.world import (
     FAILS,
     LARGE,
@@ -19,10 +21,7 @@ from tests.unit.application.world import (
     OK,
     TAKE_OVER_MS,
     TENANT,
-    Process,
     World,
-    meanwhile,
-    tells_of_attempts,
 )
 
 NO_EVENT = ids.new_id("evt", 1_700_000_000_000, 1)

@@ -9,16 +9,16 @@ from chalicelib.adapters.dynamodb.capturing import ARM_AHEAD_MS
 from chalicelib.application.reconcile import DISARM_AFTER_MS, OVERLOOKED_MS, SOON_MS, Swept
 from chalicelib.domain.endpoint import Endpoint, EndpointState, Limits
 from tests.fakes.scripted_sender import DIES, Answer, in_turn, status
+from tests.unit.application.interruptions import at_call, deaths
+from tests.unit.application.invariants import check
+from tests.unit.application.process import Process
 from tests.unit.application.world import (
     AMPLE,
     FAILS,
     MINUTE_MS,
     OK,
     TAKE_OVER_MS,
-    Process,
     World,
-    at_call,
-    deaths,
     posted,
 )
 
@@ -167,7 +167,7 @@ def test_a_dead_holder_s_lease_of_an_idle_lane_is_given_back(world: World) -> No
         leased = bool(world.gate(endpoint).leases)
         assert world.sweep().released == (idle and leased)
         assert not (idle and world.gate(endpoint).leases)
-        world.check()
+        check(world)
 
 
 def test_a_dead_holder_s_lease_is_given_back_where_nothing_is_ready(world: World) -> None:
@@ -183,7 +183,7 @@ def test_a_dead_holder_s_lease_is_given_back_where_nothing_is_ready(world: World
     assert world.sweep().released == 0
     world.clock.advance(ms=1_000)
     assert world.sweep().released == 1
-    world.check()
+    check(world)
 
 
 def test_a_dead_holder_s_work_is_taken_up(world: World) -> None:
@@ -272,7 +272,7 @@ def test_a_sweep_that_dies_anywhere_is_made_up_for_by_the_next() -> None:
         world.purge()
         world.sweep()
         world.work_off(for_ms=1_000)
-        world.check()
+        check(world)
         assert world.owed() == []
         assert len(world.sender.sent) == 4
 
@@ -289,7 +289,7 @@ def test_two_sweeps_at_once_do_no_harm() -> None:
         assert world.outcomes(delivery) == ["success"]
         assert len(world.sender.sent) == 1
         assert world.gate(endpoint).leases == {}
-        world.check()
+        check(world)
         if not came():
             break
     assert call > 3

@@ -2,25 +2,16 @@
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from chalicelib.adapters.dynamodb import keys, rows
-from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
-from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
-from chalicelib.adapters.dynamodb.reading import DynamoReading
-from chalicelib.adapters.dynamodb.records import Insert, Merge
-from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWatching, DynamoWork
-from chalicelib.application.admission import Admission, KnownGates
-from chalicelib.application.deliver import Deliver, Report, calls_of
-from chalicelib.application.endpoints import ManageEndpoints
-from chalicelib.application.fan_out import FanOutLater
-from chalicelib.application.ingest import Accepted, Ingest, IngestLimits, Post
+from chalicelib.adapters.dynamodb.records import Merge
+from chalicelib.application.deliver import Report, calls_of
+from chalicelib.application.ingest import Accepted, IngestLimits, Post
 from chalicelib.application.ports import Bell, Unavailable
-from chalicelib.application.questions import Questions
-from chalicelib.application.reconcile import Reconcile, Swept
-from chalicelib.application.settlement import Settlement
+from chalicelib.application.reconcile import Swept
 from chalicelib.application.visit import Call
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Record
@@ -28,15 +19,12 @@ from chalicelib.domain.delivery import Attempt, Ended, HistoryRow, Lane, Owed
 from chalicelib.domain.endpoint import Endpoint, Limits
 from chalicelib.domain.errors import RelayError
 from chalicelib.domain.gate import Gate, Rules
-from chalicelib.domain.outcome import Outcome
-from chalicelib.domain.target import Policy
-from tests.fakes.faults import Faults, Killed, Step
+from tests.fakes.faults import Killed
 from tests.fakes.fixed_clock import FixedClock, LoadedDice
 from tests.fakes.memory_bells import Delayed, MemoryBells, MemoryReceipts
-from tests.fakes.memory_payloads import MemoryPayloads
-from tests.fakes.memory_tables import MemoryTables, Records
-from tests.fakes.plain_sealer import PlainSealer
+from tests.fakes.memory_tables import Records
 from tests.fakes.scripted_sender import ScriptedSender, Sent, status
+from tests.unit.application.process import Admissions, Process
 
 TENANT = "acme"
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
@@ -53,55 +41,6 @@ OK, FAILS = status(200), status(500)
 LARGE = json.dumps({"noise": "".join(f"{n * n * 7919 % 104729:05d}" for n in range(4_000))}).encode()
 
 Result = TypeVar("Result")
-
-
-class Process:
-    """One function's process: caches and faults are its own, everything durable is the world's."""
-
-    def __init__(self, world: "World", tables: MemoryTables | None = None) -> None:
-        self.world = world
-        self.faults = Faults()
-        self.tables = tables or MemoryTables(world.records)
-        self.bells = MemoryBells(world.clock)
-        self.receipts = MemoryReceipts()
-        self.payloads = MemoryPayloads()
-        self.payloads.kept = world.kept
-        self.sealer = PlainSealer()
-        for fake in (self.tables, self.bells, self.receipts, self.payloads, self.sealer):
-            fake.faults = self.faults
-        self.work, self.gates = DynamoWork(self.tables), DynamoGates(self.tables)
-        self.endpoints = DynamoEndpoints(self.tables, world.rules)
-        self.capturing, self.fanning_out = DynamoCapturing(self.tables), DynamoFanningOut(self.tables)
-        known = KnownGates()
-        clock, dice = world.clock, world.dice
-        self.admission = Admission(self.gates, known, world.rules)
-        self.settlement = Settlement(
-            self.work, self.gates, self.endpoints, self.bells, known, clock, dice, world.rules
-        )
-        self.fan_out = FanOutLater(self.fanning_out, self.capturing, self.bells, clock)
-        self.reconcile = Reconcile(
-            DynamoWatching(self.tables), self.work, self.gates, self.bells, self.fan_out, clock
-        )
-        self.ingest = Ingest(self.capturing, self.payloads, self.bells, clock, dice, world.limits)
-        self.manage = ManageEndpoints(self.endpoints, self.sealer, clock, dice, Policy())
-        self.questions = Questions(DynamoReading(self.tables), self.endpoints, self.payloads, clock)
-
-    @property
-    def deliver(self) -> Deliver:
-        """Give the use case with the world's sender of this moment."""
-        world = self.world
-        return Deliver(
-            self.work,
-            self.admission,
-            self.settlement,
-            self.payloads,
-            self.sealer,
-            world.sender,
-            self.bells,
-            world.clock,
-            world.dice,
-            world.sender.timeout_ms,
-        )
 
 
 @dataclass(slots=True)
@@ -137,6 +76,7 @@ class World:
         self.records = Records()
         self.kept: dict[str, bytes] = {}
         self.sender = ScriptedSender(self.clock)
+        self.admitted: list[Admissions] = []
         self.waiting: list[Waiting] = []
         self.delayed: list[Delayed] = []
         self.fan_outs: list[tuple[str, str]] = []
@@ -357,118 +297,6 @@ class World:
     def sends(self, delivery: str) -> list[Sent]:
         """Give the requests of a delivery that left."""
         return [each for each in self.sender.sent if each.delivery_id == delivery]
-
-    def check(self) -> None:
-        """Hold what there is to invariants 1 to 3 of the design, as far as one look can."""
-        self._nothing_is_lost()
-        self._attempts_are_told()
-        for record in self.records_of(keys.GATES):
-            gate = gates.read(record)
-            assert gate.slots + gate.held_slots == gate.cap, "slots leak"
-
-    def check_pace(self, limits: Limits, probes: int = 0) -> None:
-        """Hold the sends of one endpoint to invariant 4: in any stretch, its burst and its rate."""
-        at_ms = [each.at_ms for each in self.sender.sent]
-        for first, begin in enumerate(at_ms):
-            for count, end in enumerate(at_ms[first:], start=1):
-                most = limits.burst + limits.rate_per_second * (end - begin + 1) / 1000 + probes
-                assert count <= most, "faster than its rate"
-
-    def _nothing_is_lost(self) -> None:
-        history = self.all_history()
-        ended = {
-            (each.delivery_id, each.generation)
-            for each in history
-            if isinstance(each, Ended) or (isinstance(each, Attempt) and each.outcome is Outcome.SUCCESS)
-        }
-        owed = [(each.delivery_id, each.generation) for each in self.owed()]
-        assert len(owed) == len(set(owed)), "a delivery is owed twice"
-        created = {(each.delivery_id, each.generation) for each in history}
-        assert created == ended | set(owed), "a delivery is neither owed nor ended"
-
-    def _attempts_are_told(self) -> None:
-        for delivery in {each.delivery_id for each in self.sender.sent}:
-            numbers = [each.number for each in self.attempts(delivery)]
-            assert numbers == list(range(1, len(numbers) + 1)), "an attempt number is missing"
-            sent = [number_of(each) for each in self.sends(delivery)]
-            assert len(sent) == len(set(sent)), "an attempt number was used twice"
-            assert not sent or max(sent) <= len(numbers) + 1, "an attempt was left out"
-        for owed in self.owed():
-            told = self.attempts(owed.delivery_id)
-            arrived = bool(told) and told[-1].outcome is Outcome.SUCCESS
-            assert owed.made == len(told) - arrived, "an owed row and history differ"
-        assert not self.sender.doubled, "a delivery was sent by two at once"
-
-
-class Death:
-    """A death that was ordered: at one write, before its effect or right after it."""
-
-    def __init__(self, write: int, *, after: bool) -> None:
-        self.write = write
-        self.after = after
-        self.came = False
-
-    def process(self, world: World) -> Process:
-        """Start the process that dies this death, if it comes that far."""
-        process = Process(world)
-        process.faults.kill_at(self.write, after=self.after)
-        self._process = process
-        return process
-
-    @property
-    def happened(self) -> bool:
-        return self._process.faults.killed
-
-
-def deaths(at_least: int) -> Iterator[Death]:
-    """Order one death after another, around every write, until a process lives through them all."""
-    for after in (False, True):
-        for write in itertools.count(1):
-            death = Death(write, after=after)
-            yield death
-            if not death.happened:
-                assert write > at_least, "there are fewer writes than thought"
-                break
-
-
-def meanwhile(process: Process, act: Callable[[], object], at: Callable[[Step], bool]) -> None:
-    """Let others act once, just before a process makes the call that is meant."""
-
-    def before(step: Step) -> None:
-        if at(step):
-            process.faults.before = lambda _: None
-            act()
-
-    process.faults.before = before
-
-
-def at_call(
-    process: Process, number: int, act: Callable[[], object], *, after: bool = False
-) -> Callable[[], bool]:
-    """Act once around a process's call with a number, from 1; what is given says if it came that far."""
-    calls = itertools.count(1)
-    reached: list[Step] = []
-
-    def hook(step: Step) -> None:
-        if next(calls) == number:
-            reached.append(step)
-            act()
-
-    if after:
-        process.faults.after = hook
-    else:
-        process.faults.before = hook
-    return lambda: bool(reached)
-
-
-def fail() -> None:
-    """Fail as a store, a queue or a key service does."""
-    raise Unavailable("ordered")
-
-
-def tells_of_attempts(step: Step) -> bool:
-    """Mean the call that writes down what sends came to."""
-    return any(isinstance(each, Insert) and each.key.table == keys.HISTORY for each in step.writes)
 
 
 def posted(event_type: str = "order.paid", body: bytes = b'{"n":1}', key: str | None = None) -> Post:

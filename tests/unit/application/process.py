@@ -1,0 +1,102 @@
+"""One function's process as the tests run it: every use case wired over memory, with faults on order."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
+from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
+from chalicelib.adapters.dynamodb.reading import DynamoReading
+from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWatching, DynamoWork
+from chalicelib.application.admission import Admission, Decisions, KnownGates
+from chalicelib.application.deliver import Deliver
+from chalicelib.application.endpoints import ManageEndpoints
+from chalicelib.application.fan_out import FanOutLater
+from chalicelib.application.ingest import Ingest
+from chalicelib.application.questions import Questions
+from chalicelib.application.reconcile import Reconcile
+from chalicelib.application.settlement import Settlement
+from chalicelib.application.visit import Visit
+from chalicelib.domain.target import Policy
+from tests.fakes.faults import Faults
+from tests.fakes.memory_bells import MemoryBells, MemoryReceipts
+from tests.fakes.memory_payloads import MemoryPayloads
+from tests.fakes.memory_tables import MemoryTables
+from tests.fakes.plain_sealer import PlainSealer
+
+if TYPE_CHECKING:
+    from tests.unit.application.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Admissions:
+    """What an endpoint's gate admitted at a moment (Unix µs)."""
+
+    endpoint_id: str
+    at_us: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedAdmission(Admission):
+    """Writes down what it admits, but for probes: those are paced by the breaker."""
+
+    admitted: list[Admissions] = field(default_factory=list)
+
+    def decide(self, visits: Sequence[Visit], now_us: int) -> Decisions:
+        """Decide as always."""
+        decisions = Admission.decide(self, visits, now_us)
+        for each in decisions.admitted:
+            claim = each.visit.claim
+            if claim is not None and not claim.probe:
+                self.admitted.append(Admissions(each.visit.lane.endpoint_id, now_us, claim.lease.count))
+        return decisions
+
+
+class Process:
+    """One function's process: caches and faults are its own, everything durable is the world's."""
+
+    def __init__(self, world: "World", tables: MemoryTables | None = None) -> None:
+        self.world = world
+        self.faults = Faults()
+        self.tables = tables or MemoryTables(world.records)
+        self.bells = MemoryBells(world.clock)
+        self.receipts = MemoryReceipts()
+        self.payloads = MemoryPayloads()
+        self.payloads.kept = world.kept
+        self.sealer = PlainSealer()
+        for fake in (self.tables, self.bells, self.receipts, self.payloads, self.sealer):
+            fake.faults = self.faults
+        self.work, self.gates = DynamoWork(self.tables), DynamoGates(self.tables)
+        self.endpoints = DynamoEndpoints(self.tables, world.rules)
+        self.capturing, self.fanning_out = DynamoCapturing(self.tables), DynamoFanningOut(self.tables)
+        known = KnownGates()
+        clock, dice = world.clock, world.dice
+        self.admission = WatchedAdmission(self.gates, known, world.rules, world.admitted)
+        self.settlement = Settlement(
+            self.work, self.gates, self.endpoints, self.bells, known, clock, dice, world.rules
+        )
+        self.fan_out = FanOutLater(self.fanning_out, self.capturing, self.bells, clock)
+        self.reconcile = Reconcile(
+            DynamoWatching(self.tables), self.work, self.gates, self.bells, self.fan_out, clock
+        )
+        self.ingest = Ingest(self.capturing, self.payloads, self.bells, clock, dice, world.limits)
+        self.manage = ManageEndpoints(self.endpoints, self.sealer, clock, dice, Policy())
+        self.questions = Questions(DynamoReading(self.tables), self.endpoints, self.payloads, clock)
+
+    @property
+    def deliver(self) -> Deliver:
+        """Give the use case with the world's sender of this moment."""
+        world = self.world
+        return Deliver(
+            self.work,
+            self.admission,
+            self.settlement,
+            self.payloads,
+            self.sealer,
+            world.sender,
+            self.bells,
+            world.clock,
+            world.dice,
+            world.sender.timeout_ms,
+        )
