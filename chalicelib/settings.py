@@ -14,6 +14,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 PREFIX = "RELAY_"
 SETTLE_MARGIN_SECS = 2
+# What may pass between admission and the last send of a lease: without it no send would ever start.
+START_MARGIN_SECS = 1
 
 _ENDPOINT = "AWS_ENDPOINT_URL"
 _IGNORED = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
@@ -83,7 +85,7 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        needed = self.total_timeout_secs + SETTLE_MARGIN_SECS
+        needed = self.total_timeout_secs + START_MARGIN_SECS + SETTLE_MARGIN_SECS
         if self.lease_secs < needed:
             raise ValueError(
                 f"RELAY_LEASE_SECS is {self.lease_secs}; with RELAY_TOTAL_TIMEOUT_SECS"
