@@ -14,6 +14,7 @@ from infra.local.invocation import REGION
 from infra.local.processes import Program
 
 _LEADS_ELSEWHERE = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN")
+_SWITCHED_ON = {"RELAY_ALLOW_PRIVATE_ENDPOINTS": "true", "RELAY_ALLOW_KEYLESS": "true"}
 _WORKERS, _API, _RECEIVER, _PREPARE = 1, 2, 3, 4
 _WORKERS_STOP_WITHIN_S = 20.0
 
@@ -51,9 +52,13 @@ class Plan:
         return f"http://{HOST}:{self.receiver_port}"
 
     def environment(self) -> Mapping[str, str]:
-        """Give every process what it needs, and nothing that would lead it to a real account."""
+        """Give every process what it needs, and nothing that would lead it to a real account.
+
+        The switches of development are on unless whoever starts it has set them.
+        """
         inherited = {name: value for name, value in os.environ.items() if name not in _LEADS_ELSEWHERE}
         return {
+            **_SWITCHED_ON,
             **inherited,
             "AWS_ENDPOINT_URL": self.emulator.endpoint_url,
             "AWS_DEFAULT_REGION": REGION,
@@ -67,8 +72,6 @@ class Plan:
             "PYTHONUNBUFFERED": "1",
             "RELAY_RESOURCE_PREFIX": self.prefix,
             "RELAY_PAYLOAD_BUCKET": f"{self.prefix}payloads",
-            "RELAY_ALLOW_PRIVATE_ENDPOINTS": "true",
-            "RELAY_ALLOW_KEYLESS": "true",
         }
 
     def prepare(self) -> Program:
