@@ -4,8 +4,9 @@ Everything goes over HTTP, and the receiver's log is the witness; nothing of the
 """
 
 import json
+import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
 from types import TracebackType
@@ -27,7 +28,7 @@ class Hook:
     id: str
     type: str
     secret: str
-    shown: Record
+    shown: Record = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Customer:
         self.stack = stack
         self.api = httpx.Client(base_url=stack.api_url, timeout=30, trust_env=False)
         self.receiver = httpx.Client(base_url=stack.receiver_url, timeout=30, trust_env=False)
+        self._run = uuid.uuid4().hex[:8]
         self._numbers = count(1)
 
     def __enter__(self) -> Self:
@@ -68,7 +70,7 @@ class Customer:
 
         `{key}` in the target becomes the event type, under which the receiver knows the secret.
         """
-        event_type = f"case.n{next(self._numbers)}"
+        event_type = f"case.{self._run}.n{next(self._numbers)}"
         where = target.replace("{key}", event_type)
         url = self.stack.receiver_url + where if where.startswith("/") else where
         answer = self.register({"url": url, "event_types": [event_type]} | fields)
@@ -131,6 +133,12 @@ class Customer:
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
 
+    def deliveries(self, endpoint_id: str) -> list[Record]:
+        """List an endpoint's deliveries, at most 200."""
+        answer = self.api.get(f"/v1/endpoints/{endpoint_id}/deliveries", params={"limit": 200})
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()["items"])
+
     def dead_letters(self, endpoint_id: str) -> list[Record]:
         """List what an endpoint's owner will not get."""
         answer = self.api.get(f"/v1/endpoints/{endpoint_id}/deliveries", params={"status": "dead"})
@@ -144,6 +152,17 @@ class Customer:
     def ended(self, delivery_id: str, within_s: float = 30) -> Record:
         """Give a delivery as soon as it succeeded or is dead."""
         return self._when(delivery_id, lambda seen: seen["status"] in ENDED, within_s)
+
+    def all_ended(self, endpoint_id: str, times: int, within_s: float = 60) -> list[Record]:
+        """Give an endpoint's deliveries as soon as they are so many and all of them have ended."""
+        seen: list[Record] = []
+
+        def look() -> bool:
+            seen[:] = self.deliveries(endpoint_id)
+            return len(seen) == times and all(each["status"] in ENDED for each in seen)
+
+        self.stack.until(look, within_s)
+        return seen
 
     def received(self, **where: object) -> list[Record]:
         """Give what the receiver's log has, oldest first."""
