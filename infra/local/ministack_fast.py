@@ -19,6 +19,8 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
+from infra.local.ministack_speech import mend_server, mend_statements
+
 _KNOWN = "1.5.33"
 _SMALL = 64
 _LOOK_EVERY_S = 0.1
@@ -308,6 +310,8 @@ def main() -> None:
         sys.exit(f"The mended emulator knows ministack {_KNOWN} only, not {version('ministack')}.")
     mend_tables(importlib.import_module("ministack.services.dynamodb"))
     mend_queues(importlib.import_module("ministack.services.sqs"))
+    mend_statements()
+    mend_server()
     importlib.import_module("ministack.app").main()
 
 

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 READY_WITHIN_S = 60
+AS_SHIPPED = bool(os.environ.get("RELAYBENCH_AS_SHIPPED"))
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -63,6 +64,7 @@ class BenchStack:
             "--api-port", str(self.api_port), "--receiver-port", str(self.receiver_port),
             "--emulator-port", str(self._emulator_port), "--state-dir", str(self.state / "relay"),
             "--slots", str(self._slots), "--app", "tests.bench.counted_app:app",
+            *([] if AS_SHIPPED else ["--fast-emulator"]),
         ]  # fmt: skip
         self._process = subprocess.Popen(
             command,
