@@ -92,12 +92,6 @@ def tables(request: pytest.FixtureRequest, prefix: str) -> Iterator[Tables]:
         yield from _tables_on(request.getfixturevalue(request.param), prefix)
 
 
-@pytest.fixture
-def threaded_tables(ministack: str, prefix: str) -> Iterator[Tables]:
-    """The tables on the emulator that is exact under threads."""
-    yield from _tables_on(ministack, prefix)
-
-
 def _tables_on(url: str, prefix: str) -> Iterator[DynamoTables]:
     provision(url, prefix, tables_only=True)
     yield DynamoTables(json_service("dynamodb", url), prefix)

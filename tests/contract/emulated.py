@@ -43,7 +43,7 @@ def answered(
 ) -> Iterator[list[Mapping[str, Any]]]:
     """Answer the next calls of one operation in AWS's place, then let calls through again.
 
-    Each answer is a status and a JSON document, or bytes that are none. Gives the requests that were to leave.
+    An answer is a status and a JSON document, or bytes that are none. Gives the requests that were to leave.
     """
     left = list(answers)
     asked: list[Mapping[str, Any]] = []

@@ -31,7 +31,7 @@ MEMORY = "memory"
 EMULATORS = [EmulatorName.MINISTACK.value, EmulatorName.MOTO.value]
 everywhere = [MEMORY, *EMULATORS]
 without_moto = pytest.mark.parametrize("tables", [MEMORY, EmulatorName.MINISTACK.value], indirect=True)
-"""For tests with many records: a hundred in one transaction take moto four seconds."""
+"""Many records take moto seconds, and threads it takes in turn."""
 LIMITS = Limits()
 
 

@@ -15,6 +15,7 @@ from chalicelib.adapters.dynamodb.tables import TRIES, DynamoTables
 from chalicelib.adapters.sqs import Queues, SqsBells, SqsReceipts
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain.change import Change
+from infra.local.provision import provision
 from tests.contract.emulated import answered, json_service, strict_client
 from tests.contract.given import NOW_S, TENANT, capture, claim, endpoint, event, lane_of, stores_over
 
@@ -41,9 +42,10 @@ def responses(*codes: str) -> Answer:
 
 
 @pytest.fixture
-def store(ministack: str, threaded_tables: Tables) -> Tables:
+def store(ministack: str, prefix: str) -> DynamoTables:
     """The tables on ministack, whose answers a test may replace."""
-    return threaded_tables
+    provision(ministack, prefix, tables_only=True)
+    return DynamoTables(json_service("dynamodb", ministack), prefix)
 
 
 def there(store: Tables) -> list[str]:
@@ -84,11 +86,11 @@ class TestTransactions:
         assert len(asked) == 1
         assert there(store) == []
 
-    @pytest.mark.parametrize(
-        "reason", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"]
-    )
-    def test_f118_what_stays_busy_is_given_up_on(self, store: Tables, ministack: str, reason: str) -> None:
-        always = [cancelled("None", reason)] * (TRIES + 1)
+    def test_f118_what_stays_busy_is_given_up_on(self, store: Tables, ministack: str) -> None:
+        always = [
+            cancelled("None", reason)
+            for reason in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded")
+        ] * TRIES
         with (
             answered("dynamodb", ministack, "TransactWriteItems", always) as asked,
             pytest.raises(Unavailable),

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from chalicelib.adapters.dynamodb import keys, rows
+from chalicelib.adapters.dynamodb.records import Insert
 from chalicelib.application.ports import ApiKey
 from chalicelib.domain import gate as gates
 from chalicelib.domain import ids
@@ -155,13 +157,13 @@ class TestReplace:
 
 class TestPage:
     def test_the_newest_come_first_and_each_once(self, stores: Stores) -> None:
-        everything = [endpoint(number) for number in range(7)]
+        everything = [endpoint(number) for number in range(5)]
         for each in everything:
             stores.endpoints.create(each)
         deleted = everything[3]
         stores.endpoints.replace(deleted, changed(deleted, state=EndpointState.DELETED))
         expected = [each for each in reversed(everything) if each is not deleted]
-        for limit in (1, 2, 3, 6):
+        for limit in (1, 3, 4):
             assert self.paged(stores, limit) == expected
 
     def test_f120_exactly_as_many_as_the_limit_are_the_last_page(self, stores: Stores) -> None:
@@ -181,8 +183,8 @@ class TestPage:
     @without_moto
     def test_f120_a_stretch_of_deleted_ones_is_no_end(self, stores: Stores) -> None:
         stores.endpoints.create(endpoint(0))
-        for number in range(1, 105):
-            stores.endpoints.create(replace(endpoint(number), state=EndpointState.DELETED))
+        gone = [replace(endpoint(number), state=EndpointState.DELETED) for number in range(1, 105)]
+        stores.tables.each([Insert(keys.endpoint(TENANT, each.id), rows.endpoint_row(each)) for each in gone])
         assert stores.endpoints.page(TENANT, "", 2).items == (endpoint(0),)
 
     def test_no_tenant_sees_anothers(self, stores: Stores) -> None:

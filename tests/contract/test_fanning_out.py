@@ -1,10 +1,8 @@
 """Later fan-outs: a cursor and a chunk's rows in one transaction, resumed wherever they were left."""
 
-from functools import partial
-
-import pytest
-
+from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
+from chalicelib.adapters.dynamodb.records import Merge
 from chalicelib.application.fan_out import FanOutLater
 from chalicelib.application.ports import Fanout
 from chalicelib.domain.endpoint import Endpoint
@@ -19,13 +17,10 @@ from tests.contract.given import (
     lane_of,
     later,
     owing,
-    run_until_killed,
-    stores_over,
     without_moto,
 )
 from tests.fakes.fixed_clock import FixedClock
 from tests.fakes.memory_bells import MemoryBells
-from tests.fakes.memory_tables import MemoryTables
 
 
 def started(stores: Stores, posted: Event) -> Fanout:
@@ -81,8 +76,8 @@ def use_case(capturing: DynamoCapturing, fanning_out: DynamoFanningOut, bells: M
 @without_moto
 def test_more_endpoints_than_a_transaction_holds_are_reached_in_chunks(stores: Stores) -> None:
     endpoints = [endpoint(number) for number in range(81)]
-    for each in endpoints:
-        stores.endpoints.create(each)
+    packed = {each.id: rows.subscriber_value(each) for each in endpoints}
+    stores.tables.together([Merge(keys.subscription(TENANT, "order.paid"), packed)])
     posted, bells = event(), MemoryBells()
     started(stores, posted)
     fan_out = use_case(stores.capturing, stores.fanning_out, bells)
@@ -91,25 +86,3 @@ def test_more_endpoints_than_a_transaction_holds_are_reached_in_chunks(stores: S
     assert len(bells.rung) == 81
     assert fan_out.run(TENANT, posted.id) == 0
     assert stores.fanning_out.pending(TENANT, posted.id) is None
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_killed_between_any_two_writes_it_neither_loses_nor_doubles(*, after: bool) -> None:
-    """Two chunks: arming the endpoints of each, and its transaction."""
-    begun, posted = MemoryTables(), event()
-    endpoints = [endpoint(number) for number in range(50)]
-    for each in endpoints:
-        stores_over(begun).endpoints.create(each)
-    started(stores_over(begun), posted)
-    for write in range(1, 50 + 2 + 1):
-        memory = MemoryTables(begun.records.copy())
-        dying, bells = MemoryTables(memory.records), MemoryBells()
-        dying.faults.kill_at(write, after=after)
-        first = use_case(DynamoCapturing(dying), DynamoFanningOut(dying), bells)
-        run_until_killed(partial(first.run, TENANT, posted.id))
-        assert dying.faults.killed
-        stores = stores_over(memory)
-        use_case(stores.capturing, stores.fanning_out, bells).run(TENANT, posted.id)
-        assert owed_to(stores, endpoints) == [1] * 50
-        assert len(list(memory.walk("history"))) == 50
-        assert {each.endpoint_id for each in stores.watching.armed()} == {each.id for each in endpoints}

@@ -21,7 +21,6 @@ from tests.contract.emulated import answered, json_service, strict_client
 from tests.contract.given import (
     MEMORY,
     NOW_MS,
-    NOW_S,
     TENANT,
     endpoint,
     event,
@@ -178,9 +177,9 @@ class TestShards:
 
 
 @pytest.fixture
-def requests(provisioned: Provisioned) -> Iterator[list[tuple[str, Params]]]:
+def requests(ministack_provisioned: Provisioned) -> Iterator[list[tuple[str, Params]]]:
     """What the adapter asks of SQS, as it leaves."""
-    events = strict_client("sqs", provisioned.endpoint_url).meta.events
+    events = strict_client("sqs", ministack_provisioned.endpoint_url).meta.events
     asked: list[tuple[str, Params]] = []
 
     def note(params: Params, model: Any, **_: object) -> None:  # noqa: ANN401 - a botocore model
@@ -201,9 +200,9 @@ def sent(requests: list[tuple[str, Params]]) -> list[Params]:
 
 class TestWhatLeaves:
     def test_f108_f109_every_bell_has_a_deduplication_id_of_its_own(
-        self, provisioned: Provisioned, requests: list[tuple[str, Params]]
+        self, ministack_provisioned: Provisioned, requests: list[tuple[str, Params]]
     ) -> None:
-        bells = bells_on(provisioned)
+        bells = bells_on(ministack_provisioned)
         one, other = bell(endpoint(1), 1), bell(endpoint(2), 1)
         for _ in range(3):
             bells.ring([one, other, one])
@@ -212,9 +211,9 @@ class TestWhatLeaves:
         assert {each["MessageGroupId"] for each in messages} == {one.lane.name, other.lane.name}
 
     def test_f111_no_bell_on_a_fifo_queue_has_a_delay(
-        self, provisioned: Provisioned, requests: list[tuple[str, Params]]
+        self, ministack_provisioned: Provisioned, requests: list[tuple[str, Params]]
     ) -> None:
-        bells = bells_on(provisioned)
+        bells = bells_on(ministack_provisioned)
         bells.ring([bell(endpoint(1), 1)])
         bells.ring_later(lane_of(endpoint(1)), 5)
         fifo = [params for _, params in requests if str(params.get("QueueUrl", "")).endswith(".fifo")]
@@ -222,18 +221,18 @@ class TestWhatLeaves:
         assert "DelaySeconds" not in json.dumps(fifo)
 
     def test_a_delay_stays_within_what_the_queue_can_do(
-        self, provisioned: Provisioned, requests: list[tuple[str, Params]]
+        self, ministack_provisioned: Provisioned, requests: list[tuple[str, Params]]
     ) -> None:
-        bells = bells_on(provisioned)
+        bells = bells_on(ministack_provisioned)
         for delay_s in (-1, 0, 1, 900, 901, 86_400):
             assert bells.ring_later(lane_of(endpoint()), delay_s) == 0
         assert [each["DelaySeconds"] for each in sent(requests)] == [0, 0, 1, 900, 900, 900]
 
     def test_f024_messages_hold_ascii_names_alone_whatever_the_event_is_called(
-        self, provisioned: Provisioned, requests: list[tuple[str, Params]]
+        self, ministack_provisioned: Provisioned, requests: list[tuple[str, Params]]
     ) -> None:
         posted = event(1, event_type="\u0007\ufffe\r☃", body=b"\0\a\xff \xef\xbf\xbe secret")
-        bells = bells_on(provisioned)
+        bells = bells_on(ministack_provisioned)
         assert bells.ring(fan_out.bells_for(owing(posted, [endpoint(1)]), NOW_MS)) == 0
         assert bells.ring_later(lane_of(endpoint(1)), 0) == 0
         assert bells.call_fan_out(TENANT, posted.id) == 0
@@ -244,11 +243,11 @@ class TestWhatLeaves:
             assert "secret" not in each["MessageBody"]
 
     def test_the_largest_bell_is_small(
-        self, provisioned: Provisioned, requests: list[tuple[str, Params]]
+        self, ministack_provisioned: Provisioned, requests: list[tuple[str, Params]]
     ) -> None:
         of = endpoint(tenant="t" * 64)
         largest = Bell(Lane(of.tenant, of.id, "r999"), NOW_MS, bell(of, *range(fan_out.HINTS_MAX)).hints)
-        assert bells_on(provisioned).ring([largest] * 10) == 0
+        assert bells_on(ministack_provisioned).ring([largest] * 10) == 0
         assert max(len(each["MessageBody"]) for each in sent(requests)) < 2_048
         assert max(len(each["MessageGroupId"]) for each in sent(requests)) <= 128
 
@@ -257,10 +256,10 @@ class TestRefusals:
     """F112: what emulators take and AWS refuses never leaves."""
 
     def test_f112_f111_f024_bad_messages_are_refused_before_they_leave(
-        self, provisioned: Provisioned
+        self, ministack_provisioned: Provisioned
     ) -> None:
         fifo = {
-            "QueueUrl": provisioned.queues[SHARD],
+            "QueueUrl": ministack_provisioned.queues[SHARD],
             "MessageBody": "{}",
             "MessageGroupId": "group",
             "MessageDeduplicationId": "once",
@@ -277,19 +276,21 @@ class TestRefusals:
         ]
         for change in bad:
             with pytest.raises(AwsWouldRefuse):
-                json_service("sqs", provisioned.endpoint_url).call("SendMessage", **{**fifo, **change})
-        assert queue_of(provisioned, SHARD).drain() == []
+                json_service("sqs", ministack_provisioned.endpoint_url).call(
+                    "SendMessage", **{**fifo, **change}
+                )
+        assert queue_of(ministack_provisioned, SHARD).drain() == []
 
-    def test_f112_bad_items_are_refused_before_they_leave(self, provisioned: Provisioned) -> None:
+    def test_f112_bad_items_are_refused_before_they_leave(self, ministack_provisioned: Provisioned) -> None:
         deep: Params = {"S": "bottom"}
         for _ in range(33):
             deep = {"L": [deep]}
-        service = json_service("dynamodb", provisioned.endpoint_url)
+        service = json_service("dynamodb", ministack_provisioned.endpoint_url)
         values: list[Params] = [deep, {"N": "1e126"}, {"SS": []}]
         for value in values:
             item = {"pk": {"S": "p"}, "value": value}
             with pytest.raises(AwsWouldRefuse):
-                service.call("PutItem", TableName=provisioned.tables["subs"], Item=item)
+                service.call("PutItem", TableName=ministack_provisioned.tables["subs"], Item=item)
 
 
 class TestLosses:
@@ -357,9 +358,3 @@ class TestReceipts:
             receipts.delete(["receipt"])
         with pytest.raises(Unavailable):
             receipts.hide(["receipt"], 1)
-
-
-def test_a_bell_that_is_months_old_is_still_a_bell(provisioned: Provisioned) -> None:
-    old = Bell(lane_of(endpoint()), (NOW_S - 10**7) * 1000)
-    bells_on(provisioned).ring([old])
-    assert [wire.load(each) for each in bodies(provisioned, SHARD)] == [old]

@@ -1,0 +1,252 @@
+"""What must be exact however many ask at once: in memory, and on the emulator that is exact itself."""
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from threading import Barrier
+from typing import TypeVar
+
+import pytest
+
+from chalicelib.adapters.dynamodb.records import Insert, Key, Tables, Update
+from chalicelib.application.fan_out import FanOutLater
+from chalicelib.application.ingest import Accepted, Ingest, IngestLimits, Post
+from chalicelib.domain import gate as gates
+from chalicelib.domain.change import Change, Op, Test
+from chalicelib.domain.delivery import Again
+from chalicelib.domain.endpoint import Endpoint, Limits
+from chalicelib.domain.gate import Ask, Claim, Gate, Grant, Rules
+from tests.contract.given import (
+    NOW_MS,
+    NOW_US,
+    TENANT,
+    Stores,
+    endpoint,
+    event,
+    failure,
+    lane_of,
+    later,
+    posted,
+    stores_over,
+    success,
+    without_moto,
+)
+from tests.fakes.fixed_clock import FixedClock, SeededDice
+from tests.fakes.memory_bells import MemoryBells
+from tests.fakes.memory_payloads import MemoryPayloads
+
+T = TypeVar("T")
+AT_ONCE = 16
+SECOND = 1_000_000
+WITHIN_S = 60.0
+pytestmark = without_moto
+
+
+def at_once(calls: Sequence[Callable[[], T]], threads: int = AT_ONCE) -> list[T]:
+    """Make calls, that many side by side from the same moment, and give their answers in order."""
+    start = Barrier(threads, timeout=WITHIN_S)
+
+    def share(first: int) -> list[T]:
+        start.wait()
+        return [call() for call in calls[first::threads]]
+
+    with ThreadPoolExecutor(threads) as pool:
+        shares = list(pool.map(share, range(threads), timeout=WITHIN_S))
+    return [shares[place % threads][place // threads] for place in range(len(calls))]
+
+
+@pytest.fixture
+def many(tables: Tables) -> list[Stores]:
+    """The stores of sixteen processes, each with caches of its own."""
+    return [stores_over(tables) for _ in range(AT_ONCE)]
+
+
+class TestIngest:
+    LIMITS = IngestLimits(262_144, 4_096, 40)
+
+    def use_case(self, stores: Stores, bells: MemoryBells, seed: int) -> Ingest:
+        return Ingest(
+            stores.capturing, MemoryPayloads(), bells, FixedClock(NOW_MS), SeededDice(seed), self.LIMITS
+        )
+
+    def test_a_hundred_identical_requests_make_one_event(self, many: list[Stores]) -> None:
+        endpoints = [endpoint(number, ("order.*",)) for number in range(3)]
+        for each in endpoints:
+            many[0].endpoints.create(each)
+        bells = MemoryBells()
+        post = Post(TENANT, b'{"type":"order.paid"}', "application/json", None, "the-same-key")
+        requests = [
+            partial(self.use_case(many[number % AT_ONCE], bells, number).one, post) for number in range(100)
+        ]
+        answers: list[Accepted] = at_once(requests, threads=50)
+        assert len({answer.answer for answer in answers}) == 1
+        assert sum(not answer.replayed for answer in answers) == 1
+        only = json.loads(answers[0].answer)
+        listed = many[0].reading.events(TENANT, "", 10, NOW_MS)
+        assert [each.event.id for each in listed.items] == [only["event_id"]]
+        owed = [row for each in endpoints for row in many[0].work.peek(lane_of(each), 10)]
+        assert [row.delivery_id for row in owed] == only["delivery_ids"]
+        assert len(bells.rung) == 3
+
+    def test_requests_with_keys_of_their_own_make_an_event_each(self, many: list[Stores]) -> None:
+        bells = MemoryBells()
+        posts = [
+            Post(TENANT, b'{"type":"order.paid"}', "application/json", None, f"key-{number}")
+            for number in range(32)
+        ]
+        calls = [
+            partial(self.use_case(many[number % AT_ONCE], bells, number).one, post)
+            for number, post in enumerate(posts)
+        ]
+        answers = at_once(calls)
+        assert len({answer.answer for answer in answers}) == 32
+        assert not any(answer.replayed for answer in answers)
+
+
+class TestGate:
+    """Sixteen lanes of one endpoint, each a process; the time is given, nobody sleeps."""
+
+    RULES = Rules(breaker=False)
+
+    def limits(self, rate: int, burst: int, cap: int) -> Limits:
+        return Limits(rate, burst, cap)
+
+    def opened(self, stores: Stores, limits: Limits) -> tuple[str, str]:
+        of = endpoint(limits=limits)
+        stores.endpoints.create(of)
+        return of.tenant, of.id
+
+    def gate(self, stores: Stores, owner: tuple[str, str]) -> Gate:
+        return stores.gates.read([owner])[owner]
+
+    def admit(self, stores: Stores, owner: tuple[str, str], lane: str, now: int, rows: int) -> Claim | None:
+        """Ask until granted or told to wait, as a deliver function does."""
+        keys = tuple(f"{now:015d}#{lane}#0000#{number:04d}" for number in range(rows))
+        gate = self.gate(stores, owner)
+        while True:
+            answer = gates.ask(gate, Ask(lane, f"{lane}@{now}", keys), now, self.RULES)
+            if not isinstance(answer, Grant):
+                return None
+            (changed,) = stores.gates.change([(owner, answer.change)])
+            if changed.made:
+                return answer.claim
+            assert changed.gate is not None
+            gate = changed.gate
+
+    def release(self, stores: Stores, owner: tuple[str, str], claim: Claim) -> None:
+        (changed,) = stores.gates.change([(owner, gates.release(claim.lease, claim.lane))])
+        assert changed.made
+
+    def test_the_rate_is_kept_whoever_asks(self, many: list[Stores]) -> None:
+        """Never more than 50 + 25 T, and all of it is used: a lane that waits takes nothing."""
+        owner = self.opened(many[0], self.limits(25, 50, 1_000))
+        granted = 0
+        for tenth in range(0, 21, 4):
+            now = NOW_US + tenth * SECOND // 10
+
+            def visit(number: int, now: int = now) -> int:
+                taken = 0
+                while claim := self.admit(many[number], owner, str(number), now, 3):
+                    taken += claim.lease.count
+                    self.release(many[number], owner, claim)
+                return taken
+
+            granted += sum(at_once([partial(visit, number) for number in range(AT_ONCE)]))
+            assert granted == 50 + 25 * tenth // 10
+        gate = self.gate(many[0], owner)
+        assert (gate.slots, gate.leases) == (1_000, {})
+
+    def test_the_cap_is_never_passed_and_no_slot_is_lost(self, many: list[Stores]) -> None:
+        """Sixteen lanes want eighty of twenty slots, again and again."""
+        owner = self.opened(many[0], self.limits(100_000, 100_000, 20))
+        for turn in range(5):
+            asking = [
+                partial(self.admit, stores, owner, str(lane), NOW_US + turn, 5)
+                for lane, stores in enumerate(many)
+            ]
+            claims = [claim for claim in at_once(asking) if claim is not None]
+            assert sum(claim.lease.count for claim in claims) == 20
+            gate = self.gate(many[0], owner)
+            assert (gate.slots, gate.held_slots) == (0, 20)
+            at_once([partial(self.release, many[0], owner, claim) for claim in claims], len(claims))
+            gate = self.gate(many[0], owner)
+            assert (gate.slots, gate.leases) == (20, {})
+
+    def test_one_lane_has_one_holder(self, many: list[Stores]) -> None:
+        owner = self.opened(many[0], self.limits(100_000, 100_000, 100))
+        claims = at_once(
+            [
+                partial(self.admit, stores, owner, "0", NOW_US + number, 3)
+                for number, stores in enumerate(many)
+            ]
+        )
+        (winner,) = [claim for claim in claims if claim is not None]
+        gate = self.gate(many[0], owner)
+        assert gate.leases == {"0": winner.lease}
+        assert gate.slots == 100 - winner.lease.count
+
+    def test_every_update_counts(self, tables: Tables) -> None:
+        key = Key("gates", "acme#counter")
+        tables.each([Insert(key, {"x": 0, "low": 0})])
+        step = Update(key, Change((Test("x", Op.LT, 100),), {}, {"x": 1}))
+        made = at_once([partial(tables.each, [step]) for _ in range(160)])
+        assert sum(each.done for (each,) in made) == 100
+        assert tables.get([key])[key]["x"] == 100
+
+
+class TestFanOut:
+    def use_case(self, stores: Stores, bells: MemoryBells) -> FanOutLater:
+        return FanOutLater(stores.fanning_out, stores.capturing, bells, FixedClock(NOW_MS))
+
+    def test_two_at_once_write_each_delivery_once(self, many: list[Stores]) -> None:
+        endpoints = [endpoint(number, ("order.*",)) for number in range(45)]
+        for each in endpoints:
+            many[0].endpoints.create(each)
+        one = event()
+        many[0].capturing.commit([later(one)], NOW_MS // 1000)
+        bells = MemoryBells()
+        runs = [partial(self.use_case(stores, bells).run, TENANT, one.id) for stores in many[:4]]
+        written = at_once(runs, threads=4)
+        assert sum(written) == 45
+        owed = sorted(record["pk"] for record in many[0].tables.walk("owed"))
+        assert owed == sorted(lane_of(each).name for each in endpoints)
+        assert len(list(many[0].tables.walk("history"))) == 45
+        assert many[0].fanning_out.pending(TENANT, one.id) is None
+
+
+class TestWork:
+    def owed(self, stores: Stores, of: Endpoint) -> int:
+        return len(stores.work.peek(lane_of(of), 100))
+
+    def test_one_of_many_records_an_attempt(self, many: list[Stores]) -> None:
+        row = posted(many[0], 1, endpoint())
+        done = at_once([partial(each.work.insert, [(row, success(row))]) for each in many])
+        assert sum(inserted for (inserted,) in done) == 1
+
+    def test_one_of_many_moves_a_row(self, many: list[Stores]) -> None:
+        of = endpoint()
+        row = posted(many[0], 1, of)
+        steps = [
+            Again(failure(row, NOW_MS + wait), replace(row, ready_ms=NOW_MS + wait, made=1))
+            for wait in range(1, AT_ONCE + 1)
+        ]
+        moves = [partial(each.work.move, [(row, step)]) for each, step in zip(many, steps, strict=True)]
+        done = [moved for (moved,) in at_once(moves)]
+        assert sum(done) == 1
+        assert many[0].work.peek(lane_of(of), 100) == [steps[done.index(True)].owed]
+
+    def test_one_of_many_changes_an_endpoint(self, many: list[Stores]) -> None:
+        old = endpoint()
+        many[0].endpoints.create(old)
+        new = [
+            replace(old, version=2, description=str(number), limits=Limits(10, 20, 8 + number))
+            for number in range(1, AT_ONCE + 1)
+        ]
+        done = at_once([partial(each.endpoints.replace, old, to) for each, to in zip(many, new, strict=True)])
+        assert sum(done) == 1
+        winner = new[done.index(True)]
+        assert many[0].endpoints.get(TENANT, old.id) == winner
+        gate = many[0].gates.read([(TENANT, old.id)])[TENANT, old.id]
+        assert gate.slots == gate.cap == winner.limits.max_concurrency
