@@ -1,5 +1,6 @@
 """One emulator for all of this tier; each test has a Relay with a prefix of its own in it."""
 
+import asyncio
 import json
 import logging
 import os
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib import bootstrap
+from chalicelib import bootstrap, telemetry
 from chalicelib.adapters.aws_limits.call_counter import CallCounter, count_calls
 from infra.local.emulator import EmulatorName, free_port, running
 from infra.local.provision import Provisioned, provision
@@ -18,7 +19,7 @@ from tests.receiver import Receiver
 
 MakeRelay = Callable[..., Relay]
 Start = Callable[[Provisioned, dict[str, str]], Relay]
-_PREFIXES = count(1)
+_PREFIXES, _TENANTS = count(1), count(1)
 _DEVELOPMENT = {"RELAY_ALLOW_KEYLESS": "true", "RELAY_ALLOW_PRIVATE_ENDPOINTS": "true"}
 
 
@@ -55,7 +56,14 @@ def services(emulator: str) -> Iterator[list[CallCounter]]:
     yield counters
     for each in made:
         each.close()
+    if bootstrap.sender.cache_info().currsize:
+        _drop_connections(bootstrap.sender())
     forget(*SHARED)
+
+
+def _drop_connections(sender: Any) -> None:  # noqa: ANN401 - looked into as nothing but a test may
+    closing = sender._transport.aclose()  # noqa: SLF001 - a function's process has no end at which to close
+    asyncio.run_coroutine_threadsafe(closing, sender._loop.get()).result(10)  # noqa: SLF001 - as above
 
 
 @pytest.fixture(scope="session")
@@ -108,6 +116,18 @@ def relay(make_relay: MakeRelay) -> Relay:
     return make_relay(**_DEVELOPMENT)
 
 
+@pytest.fixture(scope="session")
+def shared(emulator: str) -> Provisioned:
+    """Give what the tenants of many tests live in."""
+    return provision(emulator, "h-")
+
+
+@pytest.fixture
+def tenant(shared: Provisioned, start: Start) -> Relay:
+    """Give a Relay as a tenant of its own sees it, who asks the API and looks at nothing behind it."""
+    return start(shared, _DEVELOPMENT).another(f"t{next(_TENANTS)}")
+
+
 @pytest.fixture
 def empty_relay(emptied: Provisioned, start: Start) -> Relay:
     """Give such a Relay in which nothing is stored, and which has to stay so."""
@@ -142,10 +162,9 @@ class Lines(logging.Handler):
 
 
 @pytest.fixture
-def lines(relay: Relay) -> Iterator[Lines]:
-    log = bootstrap.log()
+def lines() -> Iterator[Lines]:
     handler = Lines()
-    handler.setFormatter(log.registered_formatter)
-    log.addHandler(handler)
+    handler.setFormatter(telemetry.logger().registered_formatter)
+    logging.getLogger("relay").addHandler(handler)
     yield handler
     logging.getLogger("relay").removeHandler(handler)

@@ -3,13 +3,16 @@
 import base64
 import itertools
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import boto3
+from botocore.exceptions import ClientError
 
 import app as lambdas
 from chalicelib import bootstrap
@@ -25,6 +28,7 @@ from infra.local.sqs_event import queue_arn
 
 EVENTS = Path(__file__).parents[2] / "events"
 SHARDS = 4
+DEADLINE_S = 20
 ROUTES = RouteTable(lambdas.app.routes)
 BINARY = tuple(lambdas.app.api.binary_types)
 _KEPT = (
@@ -215,6 +219,13 @@ class Relay:
         found = {f"shard-{number}": self.messages(f"shard-{number}") for number in range(SHARDS)}
         return {queue: messages for queue, messages in found.items() if messages}
 
+    def rung(self) -> dict[str, list[dict[str, Any]]]:
+        """Receive the bells of every shard that has some, as soon as one has."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not (found := self.bells()):
+            assert time.monotonic() < deadline, "no bell has rung"
+        return found
+
     def waiting(self, queue: str) -> tuple[int, int, int]:
         """Count the messages of a queue: visible, in flight, delayed."""
         names = ["", "NotVisible", "Delayed"]
@@ -230,13 +241,20 @@ class Relay:
         return queue_arn(self.made.queues[queue].rpartition("/")[2])
 
     def deliver(self, queue: str, messages: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Hand messages to the queue's function; the ids of those it gives back."""
+        """Hand messages to the queue's function; the ids of those it gives back. The others are deleted."""
         function = getattr(lambdas, f"deliver_{queue.replace('-', '_')}")
-        return self.run(function, batch_of(messages, self.arn(queue)))
+        failed = self.run(function, batch_of(messages, self.arn(queue)))
+        for each in messages:
+            if each["MessageId"] not in failed:
+                with suppress(ClientError):
+                    self.aws("sqs").delete_message(
+                        QueueUrl=self.made.queues[queue], ReceiptHandle=each["ReceiptHandle"]
+                    )
+        return failed
 
     def deliver_all(self) -> None:
         """Receive every bell once and hand it to its function; none is given back."""
-        for queue, messages in self.bells().items():
+        for queue, messages in self.rung().items():
             assert self.deliver(queue, messages) == []
 
     def run(self, function: Any, event: dict[str, Any]) -> list[str]:  # noqa: ANN401 - Chalice's wrapped functions

@@ -46,7 +46,7 @@ def test_each_event_has_its_own_answer_in_its_place(relay: Relay) -> None:
 def test_events_of_a_batch_ring_their_lane_once(relay: Relay) -> None:
     relay.endpoint()
     results = relay.batch(ORDER, ORDER, ORDER)
-    ((bell,),) = relay.bells().values()
+    ((bell,),) = relay.rung().values()
     hinted = [hint[0] for hint in json.loads(bell["Body"])["hints"]]
     assert hinted == [each["delivery_ids"][0] for each in results]
 
@@ -92,15 +92,15 @@ ITEMS = {
 
 @pytest.mark.parametrize("item, body, content_type", ITEMS.values(), ids=ITEMS.keys())
 def test_an_item_s_bytes_come_back(
-    relay: Relay, item: dict[str, Any], body: bytes, content_type: str
+    tenant: Relay, item: dict[str, Any], body: bytes, content_type: str
 ) -> None:
-    (result,) = relay.batch({"type": "order.paid", **item})
-    assert payload(relay, result) == (body, content_type)
+    (result,) = tenant.batch({"type": "order.paid", **item})
+    assert payload(tenant, result) == (body, content_type)
 
 
-def test_an_item_without_a_type_has_that_of_its_json(relay: Relay) -> None:
-    (result,) = relay.batch({"payload": '{"type":"order.paid"}'})
-    assert relay.get(f"/v1/events/{result['event_id']}").json["type"] == "order.paid"
+def test_an_item_without_a_type_has_that_of_its_json(tenant: Relay) -> None:
+    (result,) = tenant.batch({"payload": '{"type":"order.paid"}'})
+    assert tenant.get(f"/v1/events/{result['event_id']}").json["type"] == "order.paid"
 
 
 BAD_ITEMS = {
@@ -171,9 +171,9 @@ def test_a_batch_repeated_under_its_keys_stores_nothing_new(relay: Relay) -> Non
     assert len(relay.stored_events()) == 5
 
 
-def test_an_item_s_key_is_that_of_a_single_post(relay: Relay) -> None:
-    (first,) = relay.batch({**ORDER, "idempotency_key": "k"})
-    repeat = relay.call(
+def test_an_item_s_key_is_that_of_a_single_post(tenant: Relay) -> None:
+    (first,) = tenant.batch({**ORDER, "idempotency_key": "k"})
+    repeat = tenant.call(
         "POST", "/v1/events", b"{}", {"Relay-Event-Type": "order.paid", "Idempotency-Key": "k"}
     )
     assert repeat.json["event_id"] == first["event_id"]
@@ -219,9 +219,9 @@ def test_a_bad_batch_is_refused_as_a_whole(
     assert empty_relay.wrote_nothing()
 
 
-def test_a_batch_at_its_limit_is_taken_whole(relay: Relay) -> None:
+def test_a_batch_at_its_limit_is_taken_whole(tenant: Relay) -> None:
     body = json.dumps({"events": [{"type": "t", "payload": '"' + "x" * 200_000 + '"'}] * 20}).encode()
-    answer = relay.call("POST", "/v1/events/batch", body + b" " * (BATCH_LIMIT - len(body)), JSON)
+    answer = tenant.call("POST", "/v1/events/batch", body + b" " * (BATCH_LIMIT - len(body)), JSON)
     assert answer.status == 207
     assert {each["status"] for each in answer.json["results"]} == {202}
 

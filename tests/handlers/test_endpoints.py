@@ -56,8 +56,8 @@ def test_a_new_endpoint_is_shown_whole_with_its_secret_and_etag(relay: Relay) ->
     assert (shown.status, shown.json, shown.headers["etag"]) == (200, said, '"1"')
 
 
-def test_what_is_left_out_has_the_documented_default(relay: Relay) -> None:
-    said = relay.post("/v1/endpoints", {"url": URL, "event_types": ["*"]}).json
+def test_what_is_left_out_has_the_documented_default(tenant: Relay) -> None:
+    said = tenant.post("/v1/endpoints", {"url": URL, "event_types": ["*"]}).json
     names = (
         "rate_per_second",
         "burst",
@@ -71,8 +71,8 @@ def test_what_is_left_out_has_the_documented_default(relay: Relay) -> None:
     assert (said["transport"], said["description"]) == ("http", "")
 
 
-def test_no_two_endpoints_share_a_secret(relay: Relay) -> None:
-    assert len({relay.endpoint()["secret"] for _ in range(3)}) == 3
+def test_no_two_endpoints_share_a_secret(tenant: Relay) -> None:
+    assert len({tenant.endpoint()["secret"] for _ in range(3)}) == 3
 
 
 def test_secrets_and_header_values_are_in_no_other_answer_and_no_row(relay: Relay) -> None:
@@ -98,87 +98,87 @@ def test_secrets_and_header_values_are_in_no_other_answer_and_no_row(relay: Rela
 
 
 @pytest.mark.parametrize("name, value", CHANGES.items(), ids=CHANGES.keys())
-def test_a_change_changes_one_thing_and_the_etag(relay: Relay, name: str, value: object) -> None:
-    made = relay.endpoint(max_concurrency=25, description="old")
-    before = relay.get(f"/v1/endpoints/{made['id']}").json
-    answer = relay.patch(made, {name: value})
+def test_a_change_changes_one_thing_and_the_etag(tenant: Relay, name: str, value: object) -> None:
+    made = tenant.endpoint(max_concurrency=25, description="old")
+    before = tenant.get(f"/v1/endpoints/{made['id']}").json
+    answer = tenant.patch(made, {name: value})
     shown = dict.fromkeys(value, MASK) if isinstance(value, dict) else value
     assert (answer.status, answer.headers["etag"]) == (200, '"2"')
     assert answer.json == {**before, name: shown, "version": 2}
-    assert relay.get(f"/v1/endpoints/{made['id']}").json == answer.json
-    assert relay.patch(made, {name: value}).is_problem(412, "version_stale", "If-Match")
+    assert tenant.get(f"/v1/endpoints/{made['id']}").json == answer.json
+    assert tenant.patch(made, {name: value}).is_problem(412, "version_stale", "If-Match")
 
 
-def test_a_change_of_nothing_is_a_change(relay: Relay) -> None:
-    made = relay.endpoint()
-    assert relay.patch(made, {}).json["version"] == 2
+def test_a_change_of_nothing_is_a_change(tenant: Relay) -> None:
+    made = tenant.endpoint()
+    assert tenant.patch(made, {}).json["version"] == 2
 
 
-def test_a_changed_subscription_binds_the_next_event(relay: Relay) -> None:
-    made = relay.endpoint(event_types=["user.*"])
-    assert relay.event()["fan_out"] == "none"
-    relay.patch(made, {"event_types": ["order.paid", "order.*"]})
-    assert len(relay.event()["delivery_ids"]) == 1
-    assert relay.event(b'{"type":"user.made"}')["fan_out"] == "none"
+def test_a_changed_subscription_binds_the_next_event(tenant: Relay) -> None:
+    made = tenant.endpoint(event_types=["user.*"])
+    assert tenant.event()["fan_out"] == "none"
+    tenant.patch(made, {"event_types": ["order.paid", "order.*"]})
+    assert len(tenant.event()["delivery_ids"]) == 1
+    assert tenant.event(b'{"type":"user.made"}')["fan_out"] == "none"
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-def test_a_change_has_to_say_of_what(relay: Relay, method: str) -> None:
-    made = relay.endpoint()
-    answer = relay.call(method, f"/v1/endpoints/{made['id']}", b'{"burst":5}', JSON)
+def test_a_change_has_to_say_of_what(tenant: Relay, method: str) -> None:
+    made = tenant.endpoint()
+    answer = tenant.call(method, f"/v1/endpoints/{made['id']}", b'{"burst":5}', JSON)
     assert answer.is_problem(428, "if_match_required", "If-Match")
     assert answer.json["expected"] == "the ETag of the latest GET"
-    assert relay.get(f"/v1/endpoints/{made['id']}").json["version"] == 1
+    assert tenant.get(f"/v1/endpoints/{made['id']}").json["version"] == 1
 
 
 @pytest.mark.parametrize("etag", ['"2"', "1", "*", 'W/"1"', '"1", "2"', '"01"', "é"])
-def test_a_change_of_another_version_is_stale(relay: Relay, etag: str) -> None:
-    made = relay.endpoint()
-    for answer in (relay.patch(made, {"burst": 5}, etag), relay.delete(made, etag)):
+def test_a_change_of_another_version_is_stale(tenant: Relay, etag: str) -> None:
+    made = tenant.endpoint()
+    for answer in (tenant.patch(made, {"burst": 5}, etag), tenant.delete(made, etag)):
         assert answer.is_problem(412, "version_stale", "If-Match")
-    assert relay.get(f"/v1/endpoints/{made['id']}").json["burst"] == 20
+    assert tenant.get(f"/v1/endpoints/{made['id']}").json["burst"] == 20
 
 
-def test_a_new_url_needs_the_custom_headers_again(relay: Relay) -> None:
-    made = relay.endpoint(headers={"X-Token": "hush"})
+def test_a_new_url_needs_the_custom_headers_again(tenant: Relay) -> None:
+    made = tenant.endpoint(headers={"X-Token": "hush"})
     other = "https://other.example/"
-    assert relay.patch(made, {"url": other}).is_problem(400, "field_invalid", "headers")
-    assert relay.patch(made, {"url": other, "headers": {"X-Token": MASK}}).is_problem(
+    assert tenant.patch(made, {"url": other}).is_problem(400, "field_invalid", "headers")
+    assert tenant.patch(made, {"url": other, "headers": {"X-Token": MASK}}).is_problem(
         400, "field_invalid", "headers"
     )
-    assert relay.get(f"/v1/endpoints/{made['id']}").json["url"] == URL
-    assert relay.patch(made, {"url": URL}).status == 200
-    assert relay.patch(made, {"url": other, "headers": {}}, '"2"').json["headers"] == {}
+    assert tenant.get(f"/v1/endpoints/{made['id']}").json["url"] == URL
+    assert tenant.patch(made, {"url": URL}).status == 200
+    assert tenant.patch(made, {"url": other, "headers": {}}, '"2"').json["headers"] == {}
 
 
-def test_a_deleted_endpoint_is_gone_but_for_its_deliveries(relay: Relay) -> None:
-    made = relay.endpoint()
-    kept = relay.endpoint()
-    said = relay.event()
-    answer = relay.delete(made)
+def test_a_deleted_endpoint_is_gone_but_for_its_deliveries(tenant: Relay) -> None:
+    made = tenant.endpoint()
+    kept = tenant.endpoint()
+    said = tenant.event()
+    answer = tenant.delete(made)
     assert (answer.status, answer.body) == (204, b"")
     path = f"/v1/endpoints/{made['id']}"
-    gone = [relay.get(path), relay.delete(made, '"2"'), relay.patch(made, {"burst": 5}, '"2"')]
+    gone = [tenant.get(path), tenant.delete(made, '"2"'), tenant.patch(made, {"burst": 5}, '"2"')]
     assert all(each.is_problem(404, "not_found", "id") for each in gone)
-    assert [each["id"] for each in relay.get("/v1/endpoints").json["items"]] == [kept["id"]]
-    (delivery,) = relay.get(f"{path}/deliveries").json["items"]
+    assert [each["id"] for each in tenant.get("/v1/endpoints").json["items"]] == [kept["id"]]
+    (delivery,) = tenant.get(f"{path}/deliveries").json["items"]
     assert delivery["id"] in said["delivery_ids"]
-    assert len(relay.event()["delivery_ids"]) == 1
+    assert len(tenant.event()["delivery_ids"]) == 1
 
 
-def test_endpoints_are_listed_newest_first_to_the_end(relay: Relay) -> None:
-    made = [relay.endpoint()["id"] for _ in range(5)]
+def test_endpoints_are_listed_newest_first_to_the_end(tenant: Relay) -> None:
+    made = [tenant.endpoint()["id"] for _ in range(5)]
     for limit in (1, 2, 200):
-        pages = relay.pages(f"/v1/endpoints?limit={limit}")
+        pages = tenant.pages(f"/v1/endpoints?limit={limit}")
         assert [each["id"] for page in pages for each in page] == sorted(made, reverse=True)
 
 
-def test_an_endpoint_s_deliveries_are_listed_newest_first_to_the_end(relay: Relay) -> None:
-    made = relay.endpoint()
-    relay.endpoint(event_types=["user.*"])
-    posted = [relay.event()["delivery_ids"][0] for _ in range(5)]
+def test_an_endpoint_s_deliveries_are_listed_newest_first_to_the_end(tenant: Relay) -> None:
+    made = tenant.endpoint()
+    tenant.endpoint(event_types=["user.*"])
+    posted = [tenant.event()["delivery_ids"][0] for _ in range(5)]
     for limit in (1, 2, 200):
-        pages = relay.pages(f"/v1/endpoints/{made['id']}/deliveries?limit={limit}")
+        pages = tenant.pages(f"/v1/endpoints/{made['id']}/deliveries?limit={limit}")
         assert [each["id"] for page in pages for each in page] == sorted(posted, reverse=True)
 
 

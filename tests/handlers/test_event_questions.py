@@ -35,10 +35,10 @@ def listed(pages: Iterator[list[dict[str, str]]]) -> list[str]:
     return [each["id"] for page in pages for each in page]
 
 
-def test_an_event_is_shown_without_its_bytes(relay: Relay) -> None:
+def test_an_event_is_shown_without_its_bytes(tenant: Relay) -> None:
     before_ms = time.time_ns() // 1_000_000
-    said = relay.event(b"secret words", typed("order.paid", "text/plain"))
-    shown = relay.get(f"/v1/events/{said['event_id']}")
+    said = tenant.event(b"secret words", typed("order.paid", "text/plain"))
+    shown = tenant.get(f"/v1/events/{said['event_id']}")
     assert shown.status == 200
     received_at = shown.json.pop("received_at")
     assert shown.json == {
@@ -51,14 +51,14 @@ def test_an_event_is_shown_without_its_bytes(relay: Relay) -> None:
     }
     assert received_at.endswith("Z")
     assert ids.created_ms(said["event_id"]) >= before_ms
-    assert b"secret words" not in relay.get("/v1/events").body
+    assert b"secret words" not in tenant.get("/v1/events").body
 
 
-def test_events_are_listed_newest_first_to_the_end(relay: Relay) -> None:
-    posted = [relay.event()["event_id"] for _ in range(5)]
+def test_events_are_listed_newest_first_to_the_end(tenant: Relay) -> None:
+    posted = [tenant.event()["event_id"] for _ in range(5)]
     for limit in (1, 2, 5, 200):
-        assert listed(relay.pages(f"/v1/events?limit={limit}")) == sorted(posted, reverse=True)
-    assert relay.get("/v1/events").json["cursor"] is None
+        assert listed(tenant.pages(f"/v1/events?limit={limit}")) == sorted(posted, reverse=True)
+    assert tenant.get("/v1/events").json["cursor"] is None
 
 
 def test_an_empty_list_ends_at_once(empty_relay: Relay) -> None:
@@ -126,9 +126,9 @@ def test_a_cursor_that_is_not_the_list_s_own_is_refused(empty_relay: Relay, curs
     assert answer.is_problem(400, "cursor_invalid", "cursor"), answer.body
 
 
-def test_no_list_takes_another_s_cursor(relay: Relay) -> None:
-    endpoints = [relay.endpoint()["id"] for _ in range(2)]
-    events = [relay.event()["event_id"] for _ in range(2)]
+def test_no_list_takes_another_s_cursor(tenant: Relay) -> None:
+    endpoints = [tenant.endpoint()["id"] for _ in range(2)]
+    events = [tenant.event()["event_id"] for _ in range(2)]
     lists = [
         "/v1/events",
         "/v1/endpoints",
@@ -139,33 +139,33 @@ def test_no_list_takes_another_s_cursor(relay: Relay) -> None:
     cursors = []
     for path in lists:
         joint = "&" if "?" in path else "?"
-        cursors.append(relay.get(f"{path}{joint}limit=1").json["cursor"])
+        cursors.append(tenant.get(f"{path}{joint}limit=1").json["cursor"])
     assert None not in cursors
     assert len(set(cursors)) == len(lists)
     for path in lists:
         joint = "&" if "?" in path else "?"
-        taken = [relay.get(f"{path}{joint}cursor={each}") for each in cursors]
+        taken = [tenant.get(f"{path}{joint}cursor={each}") for each in cursors]
         assert sorted(each.status for each in taken) == [200] + [400] * (len(lists) - 1)
         assert all(each.is_problem(400, "cursor_invalid", "cursor") for each in taken if each.status == 400)
 
 
-def test_the_deliveries_of_an_event_are_listed_to_the_end(relay: Relay) -> None:
-    takers = [relay.endpoint()["id"] for _ in range(3)]
-    relay.event()
-    said = relay.event()
+def test_the_deliveries_of_an_event_are_listed_to_the_end(tenant: Relay) -> None:
+    takers = [tenant.endpoint()["id"] for _ in range(3)]
+    tenant.event()
+    said = tenant.event()
     path = f"/v1/events/{said['event_id']}/deliveries"
     for limit in (1, 2, 200):
-        assert sorted(listed(relay.pages(f"{path}?limit={limit}"))) == sorted(said["delivery_ids"])
-    shown = relay.get(path).json["items"]
+        assert sorted(listed(tenant.pages(f"{path}?limit={limit}"))) == sorted(said["delivery_ids"])
+    shown = tenant.get(path).json["items"]
     assert {each["endpoint_id"] for each in shown} == set(takers)
     assert {each["event_id"] for each in shown} == {said["event_id"]}
 
 
-def test_a_delivery_that_waits_says_so(relay: Relay) -> None:
-    endpoint = relay.endpoint()
-    said = relay.event()
+def test_a_delivery_that_waits_says_so(tenant: Relay) -> None:
+    endpoint = tenant.endpoint()
+    said = tenant.event()
     (delivery_id,) = said["delivery_ids"]
-    answer = relay.get(f"/v1/deliveries/{delivery_id}")
+    answer = tenant.get(f"/v1/deliveries/{delivery_id}")
     assert answer.status == 200
     at = answer.json["created_at"]
     assert answer.json == {

@@ -40,9 +40,9 @@ def test_what_changed_meanwhile_does_not_change_the_answer(relay: Relay) -> None
     assert first.json["delivery_ids"] == []
 
 
-def test_the_way_the_type_and_bytes_are_labelled_is_no_difference(relay: Relay) -> None:
-    first = post(relay)
-    repeat = post(relay, headers=typed("order.paid", "application/cloudevents+json"))
+def test_the_way_the_type_and_bytes_are_labelled_is_no_difference(tenant: Relay) -> None:
+    first = post(tenant)
+    repeat = post(tenant, headers=typed("order.paid", "application/cloudevents+json"))
     assert repeat.body == first.body
 
 
@@ -70,19 +70,19 @@ def test_another_event_under_the_key_is_a_conflict_and_stores_nothing(
     assert post(relay).body == first.body
 
 
-def test_a_type_and_body_cannot_be_cut_elsewhere(relay: Relay) -> None:
-    post(relay, b"b", typed("a", "text/plain"))
-    assert post(relay, b"a\nb", typed("a", "text/plain")).status == 409
+def test_a_type_and_body_cannot_be_cut_elsewhere(tenant: Relay) -> None:
+    post(tenant, b"b", typed("a", "text/plain"))
+    assert post(tenant, b"a\nb", typed("a", "text/plain")).status == 409
 
 
-def test_a_refused_event_claims_no_key(relay: Relay) -> None:
-    assert post(relay, b"{}").status == 400
-    assert post(relay).status == 202
+def test_a_refused_event_claims_no_key(tenant: Relay) -> None:
+    assert post(tenant, b"{}").status == 400
+    assert post(tenant).status == 202
 
 
-def test_a_key_is_a_tenant_s_own(relay: Relay) -> None:
-    first = post(relay)
-    other = post(relay.another("other"))
+def test_a_key_is_a_tenant_s_own(tenant: Relay) -> None:
+    first = post(tenant)
+    other = post(tenant.another("other"))
     assert (other.status, other.json["event_id"] != first.json["event_id"]) == (202, True)
     assert "relay-idempotent-replay" not in other.headers
 

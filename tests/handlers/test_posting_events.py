@@ -25,10 +25,10 @@ def payload_of(relay: Relay, event_id: str) -> bytes:
     return answer.body
 
 
-def test_an_event_is_accepted_with_the_ids_of_what_it_owes(relay: Relay) -> None:
-    takers = [relay.endpoint(event_types=["order.*"])["id"], relay.endpoint()["id"]]
-    relay.endpoint(event_types=["user.*"])
-    answer = relay.call("POST", "/v1/events", b'{"type":"order.paid"}')
+def test_an_event_is_accepted_with_the_ids_of_what_it_owes(tenant: Relay) -> None:
+    takers = [tenant.endpoint(event_types=["order.*"])["id"], tenant.endpoint()["id"]]
+    tenant.endpoint(event_types=["user.*"])
+    answer = tenant.call("POST", "/v1/events", b'{"type":"order.paid"}')
     assert (answer.status, answer.headers["content-type"]) == (202, "application/json")
     assert "relay-idempotent-replay" not in answer.headers
     said = answer.json
@@ -46,7 +46,7 @@ def test_what_a_202_names_is_stored_and_rung(relay: Relay) -> None:
     (created,) = relay.rows("history")
     assert said["delivery_ids"][0] in owed["sk"]["S"]
     assert created["sk"]["S"].startswith(said["delivery_ids"][0])
-    ((bell,),) = relay.bells().values()
+    ((bell,),) = relay.rung().values()
     assert bell["Attributes"]["MessageGroupId"] == f"default#{endpoint['id']}#0"
 
 
@@ -65,14 +65,14 @@ def test_no_matching_endpoint_is_a_202_that_says_so_and_the_event_is_kept(relay:
     [{}, {"Relay-Event-Type": "order.paid"}, {"relay-event-TYPE": "order.paid", "content-type": "text/json"}],
     ids=["body", "both", "any case"],
 )
-def test_the_type_comes_from_the_body_or_the_header(relay: Relay, headers: dict[str, str]) -> None:
-    said = relay.event(b'{"type":"order.paid"}', headers)
-    assert relay.get(f"/v1/events/{said['event_id']}").json["type"] == "order.paid"
+def test_the_type_comes_from_the_body_or_the_header(tenant: Relay, headers: dict[str, str]) -> None:
+    said = tenant.event(b'{"type":"order.paid"}', headers)
+    assert tenant.get(f"/v1/events/{said['event_id']}").json["type"] == "order.paid"
 
 
-def test_a_type_may_have_128_characters(relay: Relay) -> None:
-    said = relay.event(b"{}", typed("x" * 128))
-    assert relay.get(f"/v1/events/{said['event_id']}").json["type"] == "x" * 128
+def test_a_type_may_have_128_characters(tenant: Relay) -> None:
+    said = tenant.event(b"{}", typed("x" * 128))
+    assert tenant.get(f"/v1/events/{said['event_id']}").json["type"] == "x" * 128
 
 
 BODIES = {
@@ -102,12 +102,12 @@ BODIES = {
 
 
 @pytest.mark.parametrize("body, headers", BODIES.values(), ids=BODIES.keys())
-def test_the_bytes_posted_come_back(relay: Relay, body: bytes, headers: dict[str, str]) -> None:
-    said = relay.event(body, headers)
-    answer = relay.get(f"/v1/events/{said['event_id']}/payload")
+def test_the_bytes_posted_come_back(tenant: Relay, body: bytes, headers: dict[str, str]) -> None:
+    said = tenant.event(body, headers)
+    answer = tenant.get(f"/v1/events/{said['event_id']}/payload")
     assert answer.body == body
     assert answer.headers["content-type"] == headers.get("Content-Type", "application/json")
-    shown = relay.get(f"/v1/events/{said['event_id']}").json
+    shown = tenant.get(f"/v1/events/{said['event_id']}").json
     assert (shown["size_bytes"], shown["content_type"]) == (len(body), answer.headers["content-type"])
 
 
@@ -135,31 +135,33 @@ def test_the_sample_request_is_accepted(relay: Relay) -> None:
     assert payload_of(relay, stored["id"]) == event["body"].encode()
 
 
-def test_f018_an_id_is_never_the_producer_s(relay: Relay) -> None:
-    said = relay.event(headers={"Idempotency-Key": "evt_1.1700000000.{}"})
+def test_f018_an_id_is_never_the_producer_s(tenant: Relay) -> None:
+    said = tenant.event(headers={"Idempotency-Key": "evt_1.1700000000.{}"})
     for each in (said["event_id"], *said["delivery_ids"]):
         assert set(each) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 @pytest.mark.parametrize("character", ["x", "漢"], ids=["ascii", "three bytes"])
 @pytest.mark.parametrize("size", [LIMIT, LIMIT + 1, 399_000, 409_600, 1_048_576, 1_048_577])
-def test_f037_a_body_is_kept_whole_or_refused_with_the_limit(relay: Relay, character: str, size: int) -> None:
+def test_f037_a_body_is_kept_whole_or_refused_with_the_limit(
+    tenant: Relay, character: str, size: int
+) -> None:
     frame = b'{"type":"t","a":""}'
     room = size - len(frame)
     fill = character.encode() * (room // len(character.encode()))
     body = frame[:-2] + fill + b"x" * (room - len(fill)) + frame[-2:]
-    answer = relay.call("POST", "/v1/events", body)
+    answer = tenant.call("POST", "/v1/events", body)
     if size <= LIMIT:
-        assert payload_of(relay, answer.json["event_id"]) == body
+        assert payload_of(tenant, answer.json["event_id"]) == body
     else:
         assert answer.is_problem(413, "body_too_large")
         assert f"{size} bytes" in answer.json["detail"]
         assert str(LIMIT) in answer.json["expected"]
-        assert relay.nothing_is_stored()
+        assert tenant.wrote_nothing()
 
 
-def test_a_caller_who_accepts_only_json_is_answered(relay: Relay) -> None:
-    answer = relay.call("POST", "/v1/events", EMOJI, {"Accept": "application/json"})
+def test_a_caller_who_accepts_only_json_is_answered(tenant: Relay) -> None:
+    answer = tenant.call("POST", "/v1/events", EMOJI, {"Accept": "application/json"})
     assert answer.status == 202
 
 

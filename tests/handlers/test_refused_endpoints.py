@@ -189,13 +189,13 @@ def test_a_body_that_is_no_json_object_is_refused(
     assert empty_relay.wrote_nothing()
 
 
-def test_such_a_body_is_no_change_either(relay: Relay) -> None:
-    made = relay.endpoint()
+def test_such_a_body_is_no_change_either(tenant: Relay) -> None:
+    made = tenant.endpoint()
     path = f"/v1/endpoints/{made['id']}"
     for body, status, code, field in BODIES.values():
-        answer = relay.call("PATCH", path, body, {**JSON, "If-Match": '"1"'})
+        answer = tenant.call("PATCH", path, body, {**JSON, "If-Match": '"1"'})
         assert answer.is_problem(status, code, field), answer.body
-    assert relay.get(path).json["version"] == 1
+    assert tenant.get(path).json["version"] == 1
 
 
 def test_several_unknown_fields_are_all_named(empty_relay: Relay) -> None:
