@@ -68,7 +68,9 @@ class Deliver:
     request_timeout_ms: int
 
     def run(self, calls: Sequence[Call], receipts: Receipts, time_left_ms: Callable[[], int]) -> Report:
-        """Work off a batch, a call per lane; bells are deleted lane by lane as each is finished.
+        """Work off a batch, a call per lane; a finished lane's bells are deleted while others work.
+
+        The caller answers the queue with what is kept; the queue deletes the rest.
 
         When our own infrastructure fails for some lanes, Unavailable is raised after the others are
         done: the failed ones' bells are not deleted, and their leases run out.
@@ -107,8 +109,9 @@ class _Batch:
             due = [each for each in self.open if each.stage is Stage.WANTING and each.wake_ms <= now_ms]
             self._begin(due, outbox)
             self._end(self._collect(outbox))
-            self._delete_finished()
             self.open = [each for each in self.open if each.stage is not Stage.DONE]
+            if self.open or self.failures:
+                self._delete_finished()
 
     def _begin(self, visits: Sequence[Visit], outbox: Outbox) -> None:
         ready: list[Visit] = []
@@ -338,9 +341,10 @@ class _Batch:
         self.finished += visit.call.receipts
 
     def _delete_finished(self) -> None:
-        """Delete the bells of the lanes that are done, in one call for those done together.
+        """Delete the bells of the lanes that are done while others still work, in one call.
 
-        One that cannot be deleted comes back and finds nothing to do; that ends nobody's sends.
+        Those done last are deleted by the answer of the invocation. One that cannot be deleted
+        comes back and finds nothing to do; that ends nobody's sends.
         """
         if self.finished:
             with suppress(Unavailable):

@@ -292,7 +292,7 @@ def test_a_lane_that_hangs_holds_no_other_lane_s_bell(world: World) -> None:
     process.faults.after = note
     world.deliver(process)
     assert deleted.pop(bell) == 55
-    assert list(deleted.values()) == [TIMEOUT_MS]
+    assert not deleted, "the last lane's bell goes with the invocation's answer"
 
 
 def test_a_lane_that_hangs_keeps_no_other_lane_from_its_next_rounds(world: World) -> None:
