@@ -40,7 +40,7 @@ def _once(parse: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
 
 def mend_server() -> None:
     """Serve by uvicorn in place of hypercorn."""
-    app: Any = importlib.import_module("ministack.app")
+    hypercorn: Any = importlib.import_module("hypercorn.asyncio")
 
     async def serve(asgi: Any, config: Any) -> None:  # noqa: ANN401 - ministack has no types
         uvicorn: Any = importlib.import_module("uvicorn")
@@ -57,4 +57,4 @@ def mend_server() -> None:
         )
         await uvicorn.Server(options).serve()
 
-    app.hypercorn_serve = serve
+    hypercorn.serve = serve
