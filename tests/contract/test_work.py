@@ -219,6 +219,19 @@ class TestMove:
         assert stores.work.move([(later, given_up(later, DeathReason.SKIPPED, NOW_MS))]) == [False]
         assert owed_now(stores, of) == [moved.owed]
 
+    def test_a_row_that_is_gone_is_never_brought_back(self, stores: Stores) -> None:
+        of = endpoint()
+        row = posted(stores, 1, of)
+        stores.work.close([row], [])
+        steps: list[Again | Dead] = [
+            again(row),
+            after_unknown(row, NOW_MS),
+            given_up(row, DeathReason.EXPIRED, NOW_MS),
+        ]
+        assert stores.work.move([(row, step) for step in steps]) == [False, False, False]
+        assert owed_now(stores, of) == []
+        assert history(stores, row) == ["Created"]
+
     def test_one_lost_race_harms_no_other_move(self, stores: Stores) -> None:
         of = endpoint()
         first, second = posted(stores, 1, of), posted(stores, 2, of)
