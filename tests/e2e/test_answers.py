@@ -7,6 +7,7 @@ import base64
 import gzip
 import json
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -126,11 +127,16 @@ def test_every_answer_has_its_outcome(customer: Customer, delivered: dict[str, s
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_attempt_is_one_request(customer: Customer, delivered: dict[str, str], name: str) -> None:
+def test_history_tells_of_every_request(customer: Customer, delivered: dict[str, str], name: str) -> None:
     attempts = customer.tried(delivered[name])["attempts"]
-    seen = [each["attempt"] for each in customer.received(brief=1, delivery_id=delivered[name])]
-    assert seen[: len(attempts)] == list(range(1, len(attempts) + 1))
-    assert len(seen) == len(set(seen))
+    seen = Counter(each["attempt"] for each in customer.received(brief=1, delivery_id=delivered[name]))
+    for each in attempts:
+        assert seen[each["attempt"]] == 1 + sent_again(each)
+
+
+def sent_again(attempt: Record) -> bool:
+    """Say whether an attempt tells of a kept connection that turned out to be closed."""
+    return "sent again" in (attempt["detail"] or "")
 
 
 @pytest.mark.parametrize(
@@ -215,6 +221,16 @@ def test_a_connection_closed_while_idle_costs_no_attempt(customer: Customer) -> 
         delivery_id = customer.post(hook.type).delivery_id
         customer.arrived(delivery_id=delivery_id)
         assert [outcome(each) for each in customer.ended(delivery_id)["attempts"]] == [("success", 200, None)]
+
+
+def test_a_kept_connection_closed_instead_of_an_answer_is_told(customer: Customer) -> None:
+    hook = customer.hook(customer.script({"status": 200}, {"do": "close"}, {"do": "rst"}, {"status": 200}))
+    customer.ended(customer.post(hook.type).delivery_id)
+    delivery = customer.ended(customer.post(hook.type).delivery_id)
+    assert outcome(delivery["attempts"][-1]) == ("success", 200, None)
+    assert {each["fault"] for each in delivery["attempts"][:-1]} <= {"no_response"}
+    requests = len(customer.received(brief=1, delivery_id=delivery["id"]))
+    assert requests == 3 == len(delivery["attempts"]) + sum(map(sent_again, delivery["attempts"]))
 
 
 def test_silence_on_a_kept_connection_is_one_request(customer: Customer) -> None:

@@ -95,6 +95,7 @@ class GuardedSender:
         )
         return Reply(
             status=response.status_code,
+            detail=response.extensions["detail"],
             headers=headers,
             body=body,
             truncated=truncated,

@@ -5,7 +5,7 @@ HTTP/1.1 by h11 over asyncio streams. It knows nothing of cookies, proxies, redi
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
 
 import h11
@@ -19,6 +19,7 @@ from chalicelib.domain.target import Policy, Target, parse_target
 HEAD_MAX = 65_536
 IDLE_S = 30.0
 IDLE_MAX = 64
+SENT_AGAIN = "sent again: a kept connection was closed without an answer"
 _CHUNK = 16_384
 
 
@@ -133,7 +134,11 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         self._idle: dict[tuple[str, str, int], list[Connection]] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request; the answer's extensions say how long connecting took (`connect_ms`)."""
+        """Send one request; the answer's extensions say how long connecting took (`connect_ms`).
+
+        A kept connection may have been closed by the peer meanwhile. Then the request goes out once more,
+        which `detail` tells, since the peer may have taken it twice.
+        """
         target = self._target(str(request.url))
         key = (target.scheme, target.host, target.port)
         body = await request.aread()
@@ -144,7 +149,8 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             except TransportFault as fault:
                 if kept.answered or fault.fault is not Fault.NO_RESPONSE:
                     raise
-        return await self._exchange(key, None, request, target, body)
+        answer = self._exchange(key, None, request, target, body)
+        return await (answer if kept is None else _told(answer))
 
     def give_back(self, key: tuple[str, str, int], connection: Connection, *, whole: bool) -> None:
         """Keep a connection for the next request, or drop it."""
@@ -201,12 +207,21 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             answer.status_code,
             headers=answer.headers.raw_items(),
             stream=stream,
-            extensions={"connect_ms": connect_ms},
+            extensions={"connect_ms": connect_ms, "detail": ""},
         )
 
     async def _open(self, target: Target) -> Connection:
         streams = await open_checked(target, self._policy, self._ask, self._timeouts.connect_s)
         return Connection(*streams)
+
+
+async def _told(answer: Awaitable[httpx.Response]) -> httpx.Response:
+    try:
+        response = await answer
+    except TransportFault as fault:
+        raise TransportFault(fault.fault, f"{SENT_AGAIN}; {fault.detail}") from fault
+    response.extensions["detail"] = SENT_AGAIN
+    return response
 
 
 def _fault(error: h11.RemoteProtocolError, *, ended: bool) -> TransportFault:
