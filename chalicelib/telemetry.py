@@ -15,5 +15,6 @@ def logger(level: str = "INFO") -> Logger:
 
 
 def log_attempt(log: Logger, attempted: Attempted) -> None:
-    """Write the line of one attempt."""
-    log.info("delivery.attempted", extra=asdict(attempted))
+    """Write the line of one attempt; a status or fault there was not is 0 or empty, never left out."""
+    told = {"status": attempted.status or 0, "fault": attempted.fault or ""}
+    log.info("delivery.attempted", extra=asdict(attempted) | told)
