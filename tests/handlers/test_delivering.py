@@ -2,11 +2,13 @@
 
 import base64
 import json
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 import app as lambdas
+from chalicelib.application.visit import Attempted
 from chalicelib.wire.bell import NotABellError, load
 from tests.handlers.conftest import Lines, MakeRelay
 from tests.handlers.relay import Relay, forget, message, typed
@@ -116,7 +118,21 @@ def test_each_attempt_is_one_wide_line(relay: Relay, receiver: Receiver, lines: 
         "status": 200,
         "became": "succeeded",
     }
-    assert {"generation", "reason", "queue_ms", "total_ms"} <= line.keys()
+
+
+def test_an_attempt_s_line_has_the_same_keys_whatever_happened(
+    relay: Relay, receiver: Receiver, lines: Lines
+) -> None:
+    for url in (*map(receiver.url, ("/sink", "/status/404", "/always500")), "http://127.0.0.1:1/"):
+        relay.endpoint(url=url)
+    relay.event()
+    relay.deliver_all()
+    told = lines.named("delivery.attempted")
+    names = {field.name for field in fields(Attempted)}
+    assert len(told) == 4
+    assert all(names <= line.keys() for line in told)
+    outcomes = {(line["status"], line["fault"]) for line in told}
+    assert outcomes == {(200, ""), (404, ""), (500, ""), (0, "connect_failed")}
 
 
 def test_f097_a_failure_of_an_endpoint_is_recorded_and_gives_no_bell_back(
@@ -225,7 +241,7 @@ def test_f104_what_is_no_bell_is_told_deleted_and_in_nobody_s_way(
     assert "not json" not in str(lines.texts)
 
 
-def test_when_the_store_fails_every_bell_comes_back_within_seconds_and_nothing_is_lost(
+def test_f099_when_the_store_fails_the_batch_s_bells_and_no_other_are_given_back_within_seconds(
     relay: Relay, receiver: Receiver, lines: Lines
 ) -> None:
     verified(relay, receiver)
@@ -238,6 +254,19 @@ def test_when_the_store_fails_every_bell_comes_back_within_seconds_and_nothing_i
     assert relay.waiting(queue) == (0, len(messages), 0)
     assert receiver.received() == []
     assert len(relay.rows("owed")) == len(posted)
+
+
+def test_a_bell_that_is_held_goes_back_and_stays_hidden(relay: Relay, receiver: Receiver) -> None:
+    busy = {"status": 429, "headers": {"Retry-After": "30"}}
+    relay.endpoint(url=receiver.script("busy", busy, {"status": 200}))
+    relay.event()
+    relay.deliver_all()
+    said = relay.event()
+    ((queue, messages),) = relay.rung().items()
+    assert relay.deliver(queue, messages) == [each["MessageId"] for each in messages]
+    assert relay.waiting(queue) == (0, len(messages), 0)
+    assert delivery(relay, said)["attempts"] == []
+    assert len(receiver.received()) == 1
 
 
 def test_an_unknown_queue_s_bells_are_all_given_back(relay: Relay, receiver: Receiver, lines: Lines) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.domain import ids
 from tests.handlers.conftest import MakeRelay
-from tests.handlers.relay import Relay, invoke, proxy_event, typed
+from tests.handlers.relay import SHARDS, Relay, invoke, proxy_event, typed
 
 LIMIT = 262_144
 ODD_JSON = b'{"a": 1.0,  "b":"\\u2028x","c":[ ],"type":"order.paid"}\n'
@@ -198,6 +198,16 @@ def test_f113_an_event_that_could_not_be_rung_is_still_owed(relay: Relay) -> Non
     assert said["delivery_ids"][0] in owed["sk"]["S"]
     (gate,) = relay.rows("gates")
     assert "armed_until" in gate
+
+
+def test_f113_one_queue_s_failure_loses_no_other_s_bells(relay: Relay) -> None:
+    takers = [relay.endpoint()["id"] for _ in range(8)]
+    shards = [f"shard-{int(ids.endpoint_tag(each), 16) % SHARDS}" for each in takers]
+    relay.drop_queue(shards[0])
+    said = relay.event()
+    assert len(said["delivery_ids"]) == len(relay.rows("owed")) == len(takers)
+    for shard in set(shards[1:]) - {shards[0]}:
+        assert relay.waiting(shard) == (shards.count(shard), 0, 0)
 
 
 def test_f113_an_event_that_could_not_be_stored_is_a_503_and_rings_nothing(relay: Relay) -> None:
