@@ -9,7 +9,7 @@ from chalicelib.domain.delivery import Lane, Owed
 
 PEEK = 11
 LATE_MS = 60_000
-OVERLOOKED_MS = 180_000
+OVERLOOKED_MS = 120_000
 SOON_MS = 15 * 60_000
 SWEEP_MS = 90_000
 DISARM_AFTER_MS = 10 * 60_000
