@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Insert
-from chalicelib.application.ports import ApiKey
+from chalicelib.application.ports import ApiKey, Unavailable
 from chalicelib.domain import gate as gates
 from chalicelib.domain import ids
 from chalicelib.domain.change import Change
@@ -44,6 +46,14 @@ class TestCreate:
         gate = gate_of(stores, of)
         assert (gate.rate, gate.burst, gate.cap, gate.slots, gate.enabled) == (50, 60, 25, 25, True)
         assert gate.leases == {}
+
+    def test_an_id_taken_twice_is_refused_and_changes_nothing(self, stores: Stores) -> None:
+        of = endpoint()
+        stores.endpoints.create(of)
+        with pytest.raises(Unavailable):
+            stores.endpoints.create(replace(of, url="https://thief.example/", event_types=("*",)))
+        assert stores.endpoints.get(TENANT, of.id) == of
+        assert subscribed(stores, "anything.else") == []
 
     def test_what_is_not_there_is_none(self, stores: Stores) -> None:
         of = endpoint()

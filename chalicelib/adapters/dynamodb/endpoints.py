@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Insert, Merge, Put, Span, Tables, Update, Write
-from chalicelib.application.ports import ApiKey, Page
+from chalicelib.application.ports import ApiKey, Page, Unavailable
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Op, Test
 from chalicelib.domain.endpoint import Endpoint, EndpointState
@@ -30,14 +30,14 @@ class DynamoEndpoints:
         )
         gate = {**record, "lanes": limits.lanes}
         owner = (endpoint.tenant, endpoint.id)
-        self._tables.together(
-            [
-                Insert(keys.endpoint(*owner), rows.endpoint_row(endpoint)),
-                Insert(keys.tagged(*owner), {"endpoint": endpoint.id}),
-                Insert(keys.gate(*owner), gate),
-                *_subscribed(endpoint, endpoint.event_types),
-            ]
-        )
+        writes: list[Write] = [
+            Insert(keys.endpoint(*owner), rows.endpoint_row(endpoint)),
+            Insert(keys.tagged(*owner), {"endpoint": endpoint.id}),
+            Insert(keys.gate(*owner), gate),
+            *_subscribed(endpoint, endpoint.event_types),
+        ]
+        if self._tables.together(writes):
+            raise Unavailable("a new endpoint's id was already taken")
 
     def get(self, tenant: str, endpoint_id: str) -> Endpoint | None:
         """Read an endpoint strongly consistent, a deleted one too."""
