@@ -48,9 +48,9 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    resource_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,40}$")] = "relay-"
+    resource_prefix: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,22}-$")] = "relay-"
     payload_bucket: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")] = "relay-payloads"
-    shard_count: Annotated[int, Field(ge=1, le=64)] = 4
+    shard_count: Annotated[int, Field(ge=1, le=4)] = 4
     inline_fanout_max: Annotated[int, Field(ge=0, le=48)] = 40
     payload_max_bytes: Annotated[int, Field(ge=1, le=1_048_576)] = 262_144
     inline_max_bytes: Annotated[int, Field(ge=0, le=65_536)] = 4_096

@@ -45,8 +45,26 @@ class ManageEndpoints:
 
     def get(self, tenant: str, endpoint_id: str) -> Endpoint:
         """Read an endpoint that is not deleted, or raise RelayError."""
+        endpoint = self._read(tenant, endpoint_id)
+        if endpoint.state is EndpointState.DELETED:
+            raise not_found("endpoint", endpoint_id)
+        return endpoint
+
+    def get_to_change(self, tenant: str, endpoint_id: str) -> Endpoint:
+        """Read an endpoint in order to change it, or raise RelayError; a deleted one is told as such."""
+        endpoint = self._read(tenant, endpoint_id)
+        if endpoint.state is EndpointState.DELETED:
+            raise RelayError(
+                ErrorCode.ENDPOINT_DELETED,
+                "This endpoint was deleted; it can no longer be changed.",
+                field="id",
+                expected="an endpoint that is not deleted",
+            )
+        return endpoint
+
+    def _read(self, tenant: str, endpoint_id: str) -> Endpoint:
         endpoint = self.store.get(tenant, endpoint_id) if ids.is_id(endpoint_id, "ep") else None
-        if endpoint is None or endpoint.state is EndpointState.DELETED:
+        if endpoint is None:
             raise not_found("endpoint", endpoint_id)
         return endpoint
 

@@ -191,9 +191,22 @@ def answer_of(stored: StoredEvent, owing: Sequence[Owing]) -> str:
     )
 
 
-def _answer(draft: _Draft, capture: Capture, earlier: Idempotency | None) -> Accepted | RelayError:
+def unavailable() -> RelayError:
+    """Make the answer to an event that our own store kept from being accepted."""
+    return RelayError(
+        ErrorCode.UNAVAILABLE,
+        "Relay could not do this just now; nothing was lost.",
+        expected="the same request again, in a few seconds",
+    )
+
+
+def _answer(
+    draft: _Draft, capture: Capture, earlier: Idempotency | Unavailable | None
+) -> Accepted | RelayError:
     if earlier is None:
         return Accepted(answer_of(capture.stored, capture.owing))
+    if isinstance(earlier, Unavailable):
+        return unavailable()
     if earlier.fingerprint == draft.fingerprint:
         return Accepted(earlier.answer, replayed=True)
     return RelayError(

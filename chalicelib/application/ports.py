@@ -128,8 +128,12 @@ class Capturing(Protocol):
         """Make sure that reconcile looks at each (tenant, endpoint) for ten minutes and more."""
         ...
 
-    def commit(self, captures: Sequence[Capture], now_s: int) -> list[Idempotency | None]:
-        """Write each capture, all or nothing; an answer is the earlier claim that stood in its way."""
+    def commit(self, captures: Sequence[Capture], now_s: int) -> list[Idempotency | Unavailable | None]:
+        """Write each capture, all or nothing.
+
+        An answer is the earlier claim that stood in its way, or the failure that did; raises
+        Unavailable only when nothing at all was written.
+        """
         ...
 
     def claimed(self, tenant: str, key: str, now_s: int) -> Idempotency | None:

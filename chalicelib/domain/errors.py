@@ -17,6 +17,7 @@ class ErrorCode(StrEnum):
     CONTENT_TYPE_INVALID = "content_type_invalid"
     CURSOR_INVALID = "cursor_invalid"
     DESTINATION_NOT_ALLOWED = "destination_not_allowed"
+    ENDPOINT_DELETED = "endpoint_deleted"
     EVENT_TYPE_CONFLICT = "event_type_conflict"
     EVENT_TYPE_INVALID = "event_type_invalid"
     EVENT_TYPE_MISSING = "event_type_missing"

@@ -42,7 +42,7 @@ def patch(asked: Asked, endpoint_id: str) -> Response:
     """Change an endpoint that is still as it was read."""
     asked.caller.must_be(Role.ADMIN)
     manage = bootstrap.manage_endpoints()
-    old = _as_read(asked, manage.get(asked.caller.tenant, endpoint_id))
+    old = _as_read(asked, manage.get_to_change(asked.caller.tenant, endpoint_id))
     new = bodies.patched(old, bodies.parse(bodies.EndpointPatch, asked.body))
     changed = manage.change(old, new)
     return http.reply(answers.endpoint(changed), 200, _etag(changed))
@@ -52,7 +52,7 @@ def delete(asked: Asked, endpoint_id: str) -> Response:
     """Delete an endpoint that is still as it was read."""
     asked.caller.must_be(Role.ADMIN)
     manage = bootstrap.manage_endpoints()
-    manage.delete(_as_read(asked, manage.get(asked.caller.tenant, endpoint_id)))
+    manage.delete(_as_read(asked, manage.get_to_change(asked.caller.tenant, endpoint_id)))
     return http.exact(b"", http.JSON, 204)
 
 

@@ -158,8 +158,9 @@ def test_a_deleted_endpoint_is_gone_but_for_its_deliveries(tenant: Relay) -> Non
     answer = tenant.delete(made)
     assert (answer.status, answer.body) == (204, b"")
     path = f"/v1/endpoints/{made['id']}"
-    gone = [tenant.get(path), tenant.delete(made, '"2"'), tenant.patch(made, {"burst": 5}, '"2"')]
-    assert all(each.is_problem(404, "not_found", "id") for each in gone)
+    assert tenant.get(path).is_problem(404, "not_found", "id")
+    changes = [tenant.delete(made, '"2"'), tenant.patch(made, {"burst": 5}, '"2"')]
+    assert all(each.is_problem(409, "endpoint_deleted", "id") for each in changes)
     assert [each["id"] for each in tenant.get("/v1/endpoints").json["items"]] == [kept["id"]]
     (delivery,) = tenant.get(f"{path}/deliveries").json["items"]
     assert delivery["id"] in said["delivery_ids"]

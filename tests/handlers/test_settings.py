@@ -19,9 +19,9 @@ PUBLIC = {name: field for name, field in Settings.model_fields.items() if name !
 ROW = re.compile(r"^\| `RELAY_([A-Z_]+)` \| `([^`]*)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 IN_WORDS = {
     "resource_prefix": (
-        "letters, digits and hyphens, 1 to 40",
-        ["x" * 40, "Relay-2"],
-        ["", "x" * 41, "a_b", "ü", "a\n"],
+        "lower case, digits and hyphens, a letter first and a hyphen last, 2 to 24",
+        ["x" * 23 + "-", "relay2-"],
+        ["", "x" * 24 + "-", "Relay-", "relay", "a_b-", "ü-", "a-\n"],
     ),
     "payload_bucket": (
         "a bucket's name: lower case, digits, hyphens and dots, 3 to 63",

@@ -47,12 +47,19 @@ class DynamoCapturing:
         self._tables.each([_arming(tenant, endpoint_id, until_ms) for tenant, endpoint_id in due])
         self._armed_until.update(dict.fromkeys(due, until_ms))
 
-    def commit(self, captures: Sequence[Capture], now_s: int) -> list[Idempotency | None]:
-        """Write each capture, all or nothing; an answer is the earlier claim that stood in its way."""
+    def commit(self, captures: Sequence[Capture], now_s: int) -> list[Idempotency | Unavailable | None]:
+        """Write each capture, all or nothing; an answer is the earlier claim or the failure in its way."""
         self._list_hours(captures)
-        answers: list[Idempotency | None] = [None] * len(captures)
+        answers: list[Idempotency | Unavailable | None] = [None] * len(captures)
         for places in _packed(captures):
-            self._commit_together(places, captures, answers, now_s)
+            try:
+                self._commit_together(places, captures, answers, now_s)
+            except Unavailable as error:
+                for place in places:
+                    answers[place] = error
+        failed = [each for each in answers if isinstance(each, Unavailable)]
+        if failed and len(failed) == len(captures):
+            raise failed[0]
         return answers
 
     def claimed(self, tenant: str, key: str, now_s: int) -> Idempotency | None:
@@ -66,7 +73,7 @@ class DynamoCapturing:
         self,
         places: list[int],
         captures: Sequence[Capture],
-        answers: list[Idempotency | None],
+        answers: list[Idempotency | Unavailable | None],
         now_s: int,
     ) -> None:
         expired: set[int] = set()
