@@ -41,7 +41,7 @@ class _Visits:
                 self.granted += sum(claim.lease.count for claim in claims if claim)
             return decisions
 
-        Admission.decide = counted  # type: ignore[method-assign]  # measured from outside
+        Admission.decide = counted  # type: ignore[method-assign, assignment]  # measured from outside
 
 
 def _write_for_ever(folder: Path, counter: CallCounter, visits: _Visits) -> None:

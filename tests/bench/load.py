@@ -45,9 +45,14 @@ async def post_all(port: int, path: str, bodies: Sequence[bytes], per_second: fl
 async def _exchange(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: bytes
 ) -> tuple[int, bytes]:
-    head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    writer.write(head.encode() + body)
+    lines = [
+        f"POST {path} HTTP/1.1",
+        "Host: bench",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+    ]
+    writer.write("\r\n".join([*lines, "", ""]).encode() + body)
     answer = await reader.readuntil(b"\r\n\r\n")
-    lines = answer.lower().split(b"\r\n")
-    length = next(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
+    told = answer.lower().split(b"\r\n")
+    length = next(int(line[15:]) for line in told if line.startswith(b"content-length:"))
     return int(answer[9:12]), await reader.readexactly(length)

@@ -90,7 +90,7 @@ class BenchStack:
         """Call the API, or the receiver, and give its JSON answer."""
         port = self.receiver_port if receiver else self.api_port
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=data, method=method)  # noqa: S310 - loopback
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=data, method=method)
         request.add_header("Content-Type", "application/json")
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - loopback

@@ -52,7 +52,9 @@ def run() -> dict[str, Any]:
             figures |= {case.prefix + name: value for name, value in _case(stack, case).items()}
             if "bare_post_cpu_us" not in figures:
                 figures["bare_post_cpu_us"] = _bare_post_cpu_us(stack)
-        print(json.dumps({k: v for k, v in figures.items() if k.startswith(case.prefix)}, indent=2), flush=True)
+        print(
+            json.dumps({k: v for k, v in figures.items() if k.startswith(case.prefix)}, indent=2), flush=True
+        )
     return figures
 
 
