@@ -51,7 +51,7 @@ def customer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Customer]:
 
 
 def test_simultaneous_identical_requests_make_one_event_too(customer: Customer) -> None:
-    hook = customer.hook("/verify")
+    hook = customer.hook("/verify/{key}")
     with ThreadPoolExecutor(100) as pool:
         check_one_event(customer, hook, identical(customer, hook, "on moto", pool))
 
