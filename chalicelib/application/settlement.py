@@ -133,12 +133,14 @@ class Settlement:
         moves = [(each.owed, each.step) for each in results if not isinstance(each.step, Arrived)]
         if not moves:
             return []
-        done = self.work.move(moves)
-        for each in results:
-            if isinstance(each.step, Again):
+        moved = []
+        for each, made in zip(results, self.work.move(moves), strict=True):
+            each.visit.more |= not made
+            moved += [each] if made else []
+            if made and isinstance(each.step, Again):
                 ready_ms = each.step.owed.ready_ms
                 each.visit.next_ms = min(each.visit.next_ms or ready_ms, ready_ms)
-        return [each for each, made in zip(results, done, strict=True) if made]
+        return moved
 
     def _settled(self, visit: Visit) -> Change:
         if visit.claim is None:

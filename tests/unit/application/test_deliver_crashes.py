@@ -2,13 +2,14 @@
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.adapters.dynamodb.records import Delete
 from chalicelib.domain.backoff import SCHEDULES, RetryProfile
-from chalicelib.domain.delivery import UNKNOWN_MAX
+from chalicelib.domain.delivery import UNKNOWN_MAX, Lane
 from chalicelib.domain.endpoint import Limits
 from tests.fakes.faults import Step
 from tests.fakes.scripted_sender import DIES, Answer, in_turn, status
@@ -164,10 +165,8 @@ def take_over(world: World, answer: Answer) -> Callable[[], object]:
     """Make what others do while a holder stands still for longer than its lease."""
 
     def act() -> None:
-        world.clock.advance(ms=TAKE_OVER_MS)
-        world.sender.in_flight.clear()
         world.sender.script = lambda _: answer
-        world.visit(world.owed()[0].lane)
+        stand_still(world, world.owed()[0].lane, Process(world))
 
     return act
 
@@ -191,6 +190,30 @@ def test_a_holder_whose_lease_was_taken_over_changes_nothing(
     assert seen == [(world.outcomes(delivery), world.owed())]
     check(world)
     go_on(world)
+
+
+@pytest.mark.parametrize("mine", [OK, FAILS, REFUSES])
+def test_a_late_holder_takes_nothing_from_a_taker_who_died(mine: Answer) -> None:
+    for death in deaths(at_least=4):
+        world = World()
+        lane = lane_of(world.endpoint())
+        deliveries = world.deliveries(2)
+        late, taker = Process(world), death.process(world)
+        meanwhile(late, partial(stand_still, world, lane, taker), tells_of_attempts)
+        world.sender.script = lambda _: mine
+        world.deliver(late)
+        check(world)
+        go_on(world)
+        for delivery in deliveries:
+            sent, told, unknown = sent_and_told(world, delivery)
+            assert told - unknown <= sent <= told
+
+
+def stand_still(world: World, lane: Lane, taker: Process) -> None:
+    """Let another process come to a lane whose holder stands still for longer than its lease."""
+    world.clock.advance(ms=TAKE_OVER_MS)
+    world.sender.in_flight.clear()
+    world.visit(lane, taker)
 
 
 def test_a_holder_who_wakes_after_its_lease_sends_nothing(world: World) -> None:
