@@ -10,7 +10,10 @@ from ipaddress import ip_address
 from chalicelib.domain.outcome import Fault
 from chalicelib.domain.target import Policy, Target, address_allowed
 
-RECEIVE_BUFFER = 65_536
+# Both bound what an answer over the cap costs on the wire: the socket may be emptied once before the cap is
+# noticed, and fills once more.
+RECEIVE_BUFFER = 32_768
+READ_AHEAD = 4_096
 ADDRESSES_TRIED = 2
 _IN_TIME = "within the connect timeout"
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -85,7 +88,7 @@ async def _open(
     try:
         await _connect(sock, (address, target.port), deadline)
         if target.scheme == "http":
-            return await asyncio.open_connection(sock=sock, limit=RECEIVE_BUFFER)
+            return await asyncio.open_connection(sock=sock, limit=READ_AHEAD)
         return await _shake_hands(sock, target.host, deadline)
     except BaseException:
         sock.close()
@@ -111,7 +114,7 @@ async def _shake_hands(
     try:
         async with asyncio.timeout_at(deadline):
             return await asyncio.open_connection(
-                sock=sock, limit=RECEIVE_BUFFER, ssl=tls_context(), server_hostname=host
+                sock=sock, limit=READ_AHEAD, ssl=tls_context(), server_hostname=host
             )
     except TimeoutError as error:
         raise TransportFault(Fault.TLS_FAILED, f"the TLS handshake did not end {_IN_TIME}") from error
