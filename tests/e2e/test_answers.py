@@ -17,7 +17,7 @@ from tests.e2e.conftest import CONNECT_S, READ_S, TOTAL_S, Early
 from tests.e2e.customer import Customer, Record, outcome
 
 # What a busy machine may add to a timeout.
-SLACK_MS = 1500
+SLACK_MS = 2500
 RESPONSE_CAP = 2048
 ONE_BUFFER = 64 * 1024
 
@@ -165,17 +165,15 @@ def test_redirects_and_silence_end_at_the_total_timeout(customer: Customer) -> N
 
 
 def test_a_hanging_endpoint_lets_the_rest_of_its_batch_go(customer: Customer) -> None:
-    hooks = [customer.hook("/hang") for _ in range(9)] + [customer.hook("/sink")]
+    hooks = [customer.hook("/hang/batch") for _ in range(9)] + [customer.hook("/sink")]
     items = [{"type": hook.type, "payload": "{}"} for hook in hooks]
     answered = customer.api.post("/v1/events/batch", json={"events": items}).json()["results"]
     *hanging, healthy = [each["delivery_ids"][0] for each in answered]
     (seen,) = customer.arrived(delivery_id=healthy)
-    first = customer.ended(healthy)["attempts"][0]
-    ended = [customer.tried(each)["attempts"][0]["consumer_ms"]["total"] for each in hanging]
-    assert first["platform_ms"]["queue"] < min(ended)
-    assert seen["received_at"] < min(
-        each["answered_at"] for each in customer.arrived(9, path="/hang", outcome="left")[-9:]
-    )
+    for each in hanging:
+        assert outcome(customer.tried(each)["attempts"][0]) == ("retryable", None, "timeout")
+    left = customer.arrived(9, path="/hang/batch", outcome="left")[:9]
+    assert seen["answered_at"] < min(each["answered_at"] for each in left)
 
 
 @pytest.fixture

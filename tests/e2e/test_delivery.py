@@ -6,7 +6,7 @@ What a receiver may answer, and what follows, is in test_answers.
 import base64
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from email.utils import formatdate
 from itertools import pairwise
@@ -18,7 +18,7 @@ import pytest
 from infra.local.emulator import Emulator, EmulatorName, default_venv, free_port
 from infra.local.plan import Plan
 from infra.local.processes import Child, Leash, Start
-from tests.e2e.conftest import ODD_JSON, Early
+from tests.e2e.conftest import ODD_JSON, TOTAL_S, Early
 from tests.e2e.customer import Customer, Record, moment, outcome
 
 NOISE = b"".join(hashlib.sha256(number.to_bytes(2)).digest() for number in range(8192))
@@ -213,7 +213,7 @@ def test_gone_disables_the_endpoint_and_stops_what_is_pending(customer: Customer
     customer.stack.until(lambda: customer.endpoint(hook.id).json()["state"] == "disabled")
     assert "410" in customer.endpoint(hook.id).json()["state_reason"]
     held = customer.post(hook.type).delivery_id
-    customer.stack.until(lambda: time.time() > due + 2)
+    customer.stack.until(lambda: time.time() > due + 2, within_s=20)
     assert [customer.delivery(each)["status"] for each in (waiting, held)] == ["pending", "pending"]
     assert len(customer.received(path=hook.shown["url"].removeprefix(customer.stack.receiver_url))) == 2
 
@@ -238,23 +238,31 @@ def test_503_moves_one_delivery_and_not_its_endpoint(customer: Customer) -> None
     assert customer.delivery(moved["id"])["status"] == "pending"
 
 
-@pytest.mark.parametrize(
-    "value, shortest_s, longest_s",
-    [
-        (lambda: formatdate(time.time() + 120, usegmt=True), 118, 121),
-        (lambda: formatdate(time.time() - 120, usegmt=True), 0, 5),
-        (lambda: "999999", 3_600, 3_600),
-    ],
-    ids=["a date", "a date that has passed", "longer than an hour"],
-)
-def test_retry_after_is_obeyed_up_to_an_hour(
-    customer: Customer, value: Callable[[], str], shortest_s: int, longest_s: int
-) -> None:
-    _, delivery_id = customer.deliver(customer.script({"status": 503, "headers": {"Retry-After": value()}}))
+def test_retry_after_may_be_a_date(customer: Customer) -> None:
+    due = int(time.time()) + 120
+    later = {"status": 503, "headers": {"Retry-After": formatdate(due, usegmt=True)}}
+    _, delivery_id = customer.deliver(customer.script(later))
     first = customer.tried(delivery_id)["attempts"][0]
     assert outcome(first) == ("deferred", 503, None)
-    waits_s = moment(first["next_attempt_at"]) - moment(first["at"])
-    assert shortest_s <= waits_s <= longest_s + 1
+    assert due <= moment(first["next_attempt_at"]) < due + 1
+
+
+@pytest.mark.parametrize(
+    "value, shortest_s, longest_s",
+    [("Sun, 06 Nov 1994 08:49:37 GMT", 0, 5), ("0", 0, 5), ("999999", 3_600, 3_600)],
+)
+def test_retry_after_is_obeyed_from_now_to_an_hour(
+    customer: Customer, value: str, shortest_s: int, longest_s: int
+) -> None:
+    _, delivery_id = customer.deliver(customer.script({"status": 503, "headers": {"Retry-After": value}}))
+    first = customer.tried(delivery_id)["attempts"][0]
+    assert outcome(first) == ("deferred", 503, None)
+    assert shortest_s <= waited_s(first) <= longest_s + TOTAL_S
+
+
+def waited_s(attempt: Record) -> float:
+    """Say how long after the start of an attempt the next one is due."""
+    return moment(attempt["next_attempt_at"]) - moment(attempt["at"])
 
 
 @pytest.mark.parametrize("value", ["soon", "-1", "1e9", "1.5", "٣"])
@@ -300,7 +308,7 @@ def test_an_endpoint_that_unsubscribes_ends_what_it_was_owed(customer: Customer)
 
 
 def test_an_endpoint_gets_no_more_at_once_and_no_faster_than_it_can_take(customer: Customer) -> None:
-    hook = customer.hook("/slow/{key}?ms=100", max_concurrency=3, rate_per_second=20, burst=5)
+    hook = customer.hook("/slow/{key}?ms=100", max_concurrency=3, rate_per_second=10, burst=5)
     items = [{"type": hook.type, "payload": "{}"}] * 40
     answered = customer.api.post("/v1/events/batch", json={"events": items}).json()["results"]
     for each in answered:
@@ -309,7 +317,8 @@ def test_an_endpoint_gets_no_more_at_once_and_no_faster_than_it_can_take(custome
     assert customer.receiver.get("/stats").json()["paths"][path]["max_in_flight"] <= 3
     times = [each["received_at"] for each in customer.received(brief=1, path=path)]
     assert len(times) == 40
-    assert times[-1] - times[0] >= 1_000 * (40 - 5) / 20
+    # The first request may be a moment on its way; by the cap alone all would be over in 1.3 s.
+    assert times[-1] - times[0] >= 1_000 * ((40 - 5) / 10 - 1)
 
 
 def test_an_endpoint_that_is_down_is_left_alone_but_for_one_probe_at_a_time(customer: Customer) -> None:
@@ -349,8 +358,7 @@ def test_the_quick_profile_ends_after_six_attempts(customer: Customer, early: Ea
     assert [outcome(each) for each in delivery["attempts"]] == [("retryable", 500, None)] * 6
     attempts = delivery["attempts"]
     for number, each in enumerate(attempts[:-1]):
-        waits_s = moment(each["next_attempt_at"]) - moment(each["at"])
-        assert 0 <= waits_s <= 5 * 2**number + 1
+        assert 0 <= waited_s(each) <= 5 * 2**number + TOTAL_S
     assert [each["id"] for each in customer.dead_letters(delivery["endpoint_id"])] == [delivery["id"]]
 
 
