@@ -5,20 +5,19 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib import bootstrap
+from chalicelib.application.batch import AFTER_FAILURE_S
 from chalicelib.application.deliver import calls_of
 from chalicelib.application.ports import Bell
 from chalicelib.telemetry import log_attempt
 from chalicelib.wire import bell as bells
 from chalicelib.wire.bell import NotABellError
 
-AFTER_FAILURE_S = 5
-
 
 def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - Lambda's context has no type
     """Work off a batch of bells; those that stay in the queue are named in the answer.
 
     What is no bell is logged and deleted: it can never become one. When our own infrastructure
-    fails, every undeleted bell comes back within seconds.
+    fails, the bells of the lanes it concerns come back within seconds.
     """
     records = event["Records"]
     queue_arn = records[0]["eventSourceARN"]
@@ -32,6 +31,8 @@ def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN4
         _hide(queue_arn, undone)
         return _answer(records, undone)
     log = bootstrap.log()
+    for failure in report.failures:
+        log.error("deliver.lanes_failed", exc_info=failure)
     for attempted in report.attempted:
         log_attempt(log, attempted)
     return _answer(records, report.kept)

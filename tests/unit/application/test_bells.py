@@ -2,7 +2,8 @@
 
 import pytest
 
-from chalicelib.application.deliver import HIDE_MS, calls_of
+from chalicelib.application.batch import HIDE_MS
+from chalicelib.application.deliver import calls_of
 from chalicelib.application.ports import Bell, Hint
 from chalicelib.application.visit import FRESH_MS
 from chalicelib.domain.delivery import Lane

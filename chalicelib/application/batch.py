@@ -1,0 +1,224 @@
+"""A batch: the lanes of one invocation worked off side by side, none waiting for another.
+
+Each lane goes from wanting over sending to done, perhaps several rounds; what several lanes need
+at the same moment is asked of the store in one call.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from chalicelib.application.admission import Admission, Decisions
+from chalicelib.application.ports import Bell, Bells, Clock, Finished, Outbox, Receipts, Unavailable, Work
+from chalicelib.application.sending import MARGIN_MS, Sending
+from chalicelib.application.settlement import Settlement, sending_over
+from chalicelib.application.visit import Attempted, Stage, Visit, trusted_ms
+from chalicelib.domain.gate import Hold
+
+PEEK = 11
+ROUNDS = 5
+AHEAD_MS = 1_000
+WAVE_S = 0.05
+IN_PLACE_MS = 2_000
+HIDE_MS = 60_000
+BELL_DELAY_MAX_MS = 15 * 60_000
+AFTER_FAILURE_S = 5
+
+
+class Batch:
+    """The lanes of one invocation; `attempted`, `kept` and `failures` are what became of them."""
+
+    def __init__(  # noqa: PLR0913 - what one round needs, each of its own kind
+        self,
+        visits: list[Visit],
+        *,
+        work: Work,
+        admission: Admission,
+        sending: Sending,
+        settlement: Settlement,
+        bells: Bells,
+        clock: Clock,
+        receipts: Receipts,
+        time_left_ms: Callable[[], int],
+    ) -> None:
+        """Begin with every lane wanting."""
+        self.attempted: list[Attempted] = []
+        self.kept: set[str] = set()
+        self.failures: list[Unavailable] = []
+        self._open = visits
+        self._trusted_ms = trusted_ms(len(visits))
+        self._work = work
+        self._admission = admission
+        self._sending = sending
+        self._settlement = settlement
+        self._bells = bells
+        self._clock = clock
+        self._receipts = receipts
+        self._time_left_ms = time_left_ms
+        self._finished: list[str] = []
+
+    def work_off(self, outbox: Outbox) -> None:
+        """Go round until every lane is done."""
+        while self._open:
+            now_ms = self._clock.now_ms()
+            due = [each for each in self._open if each.stage is Stage.WANTING and each.wake_ms <= now_ms]
+            self._begin(due, outbox)
+            self._end(self._collect(outbox))
+            self._open = [each for each in self._open if each.stage is not Stage.DONE]
+            if self._open:
+                self._delete_finished()
+
+    def _begin(self, visits: Sequence[Visit], outbox: Outbox) -> None:
+        ready: list[Visit] = []
+        for visit in visits:
+            with self._alone(visit):
+                ready += [visit] if self._peek(visit) else []
+        if ready:
+            with self._alone(*ready):
+                self._act_on(self._admission.decide(ready, self._clock.now_us()), outbox)
+
+    def _act_on(self, decisions: Decisions, outbox: Outbox) -> None:
+        for visit in decisions.opened:
+            self._settlement.open_bell(visit)
+        for visit in decisions.gone:
+            self._finish(visit)
+        for visit, dead in decisions.dead:
+            with self._alone(visit):
+                self._sending.bury(visit, dead)
+        for visit, hold in decisions.held:
+            self._hold(visit, hold)
+        admitted = [each.visit for each in decisions.admitted]
+        if admitted:
+            with self._alone(*admitted):
+                self._send(admitted, outbox)
+
+    @contextmanager
+    def _alone(self, *visits: Visit) -> Iterator[None]:
+        """Let a failure of ours end these visits and no other: what they had in flight will be unknown."""
+        try:
+            yield
+        except Unavailable as error:
+            self.failures.append(error)
+            for visit in visits:
+                if visit.stage is not Stage.DONE:
+                    self._keep(visit, AFTER_FAILURE_S)
+
+    def _peek(self, visit: Visit) -> bool:
+        """Find what a lane could send now; False when there is nothing, and the visit waits or ends."""
+        now_ms = self._clock.now_ms()
+        visit.more = False
+        first = visit.round == 0 and not visit.waited_ms and not visit.buried
+        visit.wanted = visit.call.rows(now_ms, self._trusted_ms) if first else []
+        if visit.wanted:
+            return True
+        rows = self._work.peek(visit.lane, PEEK)
+        visit.wanted = [row for row in rows if row.ready_ms <= now_ms]
+        visit.more = len(visit.wanted) == PEEK
+        visit.next_ms = next((row.ready_ms for row in rows if row.ready_ms > now_ms), 0)
+        if visit.wanted:
+            return True
+        if 0 < visit.next_ms <= now_ms + AHEAD_MS and self._time_for_more():
+            visit.wait_until(visit.next_ms, now_ms)
+        else:
+            self._finish(visit)
+        return False
+
+    def _hold(self, visit: Visit, hold: Hold) -> None:
+        now_ms = self._clock.now_ms()
+        if hold.until is None:
+            visit.next_ms = 0
+            self._delete(visit)
+            return
+        until_ms = -(-hold.until // 1000)
+        wait_ms = until_ms - now_ms
+        if wait_ms <= IN_PLACE_MS and visit.waited_ms < IN_PLACE_MS and self._time_for_more():
+            visit.wait_until(max(until_ms, now_ms), now_ms)
+        elif wait_ms <= HIDE_MS:
+            self._keep(visit, max(1, -(-wait_ms // 1000)))
+        else:
+            self._settlement.ring_at(visit, min(until_ms, now_ms + BELL_DELAY_MAX_MS))
+            self._delete(visit)
+
+    def _send(self, visits: Sequence[Visit], outbox: Outbox) -> None:
+        started = self._sending.start(visits, outbox)
+        self.failures += started.failures
+        for visit in visits:
+            visit.stage = Stage.SENDING
+        over = [visit for visit in visits if not visit.sending]
+        with self._alone(*over):
+            self._settlement.close(started.arrived, over)
+            for visit in over:
+                self._next(visit)
+
+    def _collect(self, outbox: Outbox) -> list[Finished]:
+        """Wait for the first send to end, then a moment for others; or until a lane is due again."""
+        pending = sum(len(visit.sending) for visit in self._open)
+        wakes = [visit.wake_ms for visit in self._open if visit.stage is Stage.WANTING]
+        if not pending and not wakes:
+            return []
+        ended = outbox.finished(self._patience_s(wakes))
+        wave_over_ms = self._clock.now_ms() + int(WAVE_S * 1000)
+        while ended and len(ended) < pending and wave_over_ms > self._clock.now_ms():
+            ended += outbox.finished((wave_over_ms - self._clock.now_ms()) / 1000)
+        return ended
+
+    def _patience_s(self, wakes: Sequence[int]) -> float:
+        if not wakes:
+            return self._sending.request_timeout_ms / 1000
+        return max(0.0, (min(wakes) - self._clock.now_ms()) / 1000)
+
+    def _end(self, ended: Sequence[Finished]) -> None:
+        if not ended:
+            return
+        owner = {key: visit for visit in self._open for key in visit.sending}
+        live = [(owner[each.key], each) for each in ended if owner[each.key].stage is Stage.SENDING]
+        results = [self._settlement.judged(visit, each) for visit, each in live]
+        over = [visit for visit in self._open if sending_over(visit)]
+        with self._alone(*(visit for visit, _ in live), *over):
+            self.attempted += self._settlement.wave(results, over)
+            for visit in over:
+                self._next(visit)
+
+    def _next(self, visit: Visit) -> None:
+        visit.round += 1
+        if visit.stuck:
+            self._keep(visit, AFTER_FAILURE_S)
+        elif visit.more and visit.round < ROUNDS and self._time_for_more():
+            visit.stage = Stage.WANTING
+            visit.wake_ms = 0
+        else:
+            self._finish(visit)
+
+    def _time_for_more(self) -> bool:
+        return self._time_left_ms() > self._sending.request_timeout_ms + 2 * MARGIN_MS
+
+    def _finish(self, visit: Visit) -> None:
+        if visit.more and self._bells.ring([Bell(visit.lane, self._clock.now_ms())]):
+            self._keep(visit, 1)
+            return
+        if visit.next_ms:
+            self._settlement.ring_at(visit, visit.next_ms)
+        self._delete(visit)
+
+    def _delete(self, visit: Visit) -> None:
+        visit.stage = Stage.DONE
+        self._finished += visit.call.receipts
+
+    def _delete_finished(self) -> None:
+        """Delete the bells of the lanes that are done while others still work, in one call.
+
+        Those done last are deleted by the answer of the invocation. One that cannot be deleted
+        comes back and finds nothing to do; that ends nobody's sends.
+        """
+        if self._finished:
+            with suppress(Unavailable):
+                self._receipts.delete(self._finished)
+            self._finished = []
+
+    def _keep(self, visit: Visit, seconds: int) -> None:
+        """Leave one bell of a lane in the queue, out of sight for a while; it stands for them all."""
+        visit.stage = Stage.DONE
+        first, *others = visit.call.receipts
+        with suppress(Unavailable):
+            self._receipts.hide([first], seconds)
+        self._finished += others
+        self.kept.add(first)
