@@ -1,6 +1,7 @@
 """The shapes of API answers: plain dictionaries in the words of the glossary, times in RFC 3339."""
 
 import base64
+import codecs
 from typing import Any
 
 from chalicelib.application.ports import StoredEvent
@@ -9,6 +10,8 @@ from chalicelib.domain.delivery import Attempt
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.request import event_time
 from chalicelib.wire.bodies import MASK
+
+_DECODER = codecs.getincrementaldecoder("utf-8")
 
 
 def endpoint(of: Endpoint) -> dict[str, Any]:
@@ -55,7 +58,7 @@ def attempt(of: Attempt) -> dict[str, Any]:
         "status": of.status,
         "fault": of.fault.value if of.fault else None,
         "detail": of.detail or None,
-        **_response(of.response),
+        **_response(of.response, truncated=of.truncated),
         "response_truncated": of.truncated,
         "platform_ms": {"queue": of.queue_ms},
         "consumer_ms": {"connect": of.connect_ms, "first_byte": of.first_byte_ms, "total": of.total_ms},
@@ -80,10 +83,11 @@ def delivery(of: Delivery) -> dict[str, Any]:
     }
 
 
-def _response(start: bytes) -> dict[str, Any]:
+def _response(start: bytes, *, truncated: bool) -> dict[str, Any]:
     if not start:
         return {"response": None}
     try:
-        return {"response": start.decode("utf-8")}
+        # The cap may have cut within a character: its first bytes are left out.
+        return {"response": _DECODER().decode(start, final=not truncated)}
     except UnicodeDecodeError:
         return {"response": None, "response_base64": base64.b64encode(start).decode("ascii")}
