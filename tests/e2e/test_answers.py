@@ -263,7 +263,7 @@ def test_no_cookie_is_ever_sent_back(customer: Customer) -> None:
 
 @pytest.mark.parametrize("mode", ["length", "chunked"])
 def test_a_big_answer_costs_the_cap_and_what_was_under_way(customer: Customer, mode: str) -> None:
-    """Our socket takes 32 KiB unread, which the kernel doubles; as much may lie in the sender's own buffers."""
+    """Our socket takes 32 KiB unread, doubled by the kernel; as much may lie in the sender's buffers."""
     hook = customer.hook(f"/bigbody?kb=8192&mode={mode}", rate_per_second=1000)
     delivery_ids = [customer.post(hook.type).delivery_id for _ in range(10)]
     for delivery_id in delivery_ids:
