@@ -169,8 +169,9 @@ class Batch:
     def _end(self, ended: Sequence[Finished]) -> None:
         if not ended:
             return
-        owner = {key: visit for visit in self._open for key in visit.sending}
-        live = [(owner[each.key], each) for each in ended if owner[each.key].stage is Stage.SENDING]
+        sending = [visit for visit in self._open if visit.stage is Stage.SENDING]
+        owner = {key: visit for visit in sending for key in visit.sending}
+        live = [(owner[each.key], each) for each in ended if each.key in owner]
         results = [self._settlement.judged(visit, each) for visit, each in live]
         over = [visit for visit in self._open if sending_over(visit)]
         with self._alone(*(visit for visit, _ in live), *over):

@@ -30,6 +30,7 @@ def check_conservation(world: World, history: Mapping[str, Sequence[HistoryRow]]
     assert all(isinstance(told[0], Created) for told in history.values()), "a delivery was never created"
     ended = {delivery for delivery, told in history.items() if _has_ended(told[-1])}
     assert history.keys() == ended | set(owed), "a delivery is neither owed nor ended"
+    assert all(not _has_ended(row) for told in history.values() for row in told[:-1]), "it ended twice"
 
 
 def check_attempts(world: World, history: Mapping[str, Sequence[HistoryRow]]) -> None:

@@ -11,7 +11,7 @@ from chalicelib.domain.outcome import Fault, Reply
 from chalicelib.domain.request import Request
 from tests.fakes.faults import Step
 from tests.fakes.scripted_sender import DIES, HANGS, Answer, in_turn, status
-from tests.unit.application.interruptions import meanwhile
+from tests.unit.application.interruptions import meanwhile, tells_of_attempts
 from tests.unit.application.invariants import check, check_pace
 from tests.unit.application.process import Process
 from tests.unit.application.world import (
@@ -107,6 +107,27 @@ def test_two_that_would_open_it_at_once_send_one_bell(world: World) -> None:
     world.visit(lane_of(endpoint, "0"), one)
     assert world.gate(endpoint).epoch == 1
     assert [each.delay_s for each in world.delayed].count(COOLDOWN_MS // 1000) == 1
+
+
+def test_a_send_that_ends_after_the_breaker_has_turned_gives_its_slots_back_and_says_nothing(
+    world: World,
+) -> None:
+    endpoint = world.endpoint(limits=TWO_LANES)
+    world.accept([posted()] * 60, world.usual)
+    world.purge()
+    one, other = Process(world), Process(world)
+
+    def breaker_opens() -> None:
+        world.sender.script = lambda _: FAILS
+        world.visit(lane_of(endpoint, "1"), other)
+
+    world.sender.script = lambda _: OK
+    meanwhile(one, breaker_opens, tells_of_attempts)
+    world.visit(lane_of(endpoint, "0"), one)
+    gate = world.gate(endpoint)
+    assert (gate.state, gate.leases) == (Breaker.OPEN, {})
+    assert gate.fails >= RULES.threshold
+    check(world)
 
 
 def test_an_open_breaker_spends_no_attempt(world: World) -> None:

@@ -397,6 +397,23 @@ def test_a_settlement_that_fails_leaves_what_others_have_in_flight_alone(world: 
     check(world)
 
 
+def test_what_a_failed_lane_still_has_in_flight_may_end_while_others_go_on(world: World) -> None:
+    failing, slow = world.endpoint("failing"), world.endpoint("slow")
+    world.accept([posted("failing")] * 2, world.usual)
+    (later,) = world.post("slow")["delivery_ids"]
+    answers = {failing.url: in_turn([OK, status(200, took_ms=300)]), slow.url: in_turn([Answer(took_ms=900)])}
+    world.sender.script = lambda request: answers[request.url](request)
+    process = Process(world)
+    meanwhile(process, fail, tells_of_attempts)
+    world.deliver(process)
+    assert world.outcomes(later) == ["success"]
+    assert world.gate(slow).leases == {}
+    world.clock.advance(ms=TAKE_OVER_MS)
+    world.work_off(for_ms=MINUTE_MS)
+    assert world.owed() == []
+    check(world)
+
+
 @pytest.mark.parametrize("method", ["delete", "hide"])
 def test_a_queue_that_fails_ends_nobody_s_sends(world: World, method: str) -> None:
     quick, slow = world.endpoint("quick"), world.endpoint("slow")

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -23,6 +24,7 @@ from tests.unit.application.world import (
     OK,
     TAKE_OVER_MS,
     VISIBILITY_MS,
+    Waiting,
     World,
     lane_of,
 )
@@ -214,6 +216,43 @@ def stand_still(world: World, lane: Lane, taker: Process) -> None:
     world.clock.advance(ms=TAKE_OVER_MS)
     world.sender.in_flight.clear()
     world.visit(lane, taker)
+
+
+def test_a_late_holder_gives_up_nothing_that_has_moved_on(world: World) -> None:
+    endpoint = world.endpoint()
+    (delivery,) = world.deliveries(1)
+    world.change(endpoint, event_types=("invoice.*",))
+    late = Process(world)
+
+    def act() -> None:
+        world.change(endpoint, event_types=("*",))
+        stand_still(world, lane_of(endpoint), Process(world))
+
+    meanwhile(late, act, lambda step: step.method == "together")
+    world.deliver(late)
+    assert world.outcomes(delivery) == ["unknown", "success"]
+    check(world)
+
+
+def test_a_bell_that_names_a_row_as_it_was_makes_its_lane_be_looked_at(world: World) -> None:
+    endpoint = world.endpoint()
+    (delivery,) = world.deliveries(1)
+    (bell,) = [each.bell for each in world.waiting]
+    process = Process(world)
+    process.faults.kill_at(1, after=True)
+    world.deliver(process)
+    world.purge()
+    world.clock.advance(ms=TAKE_OVER_MS)
+    world.losing = 1
+    dies_after_burying = Process(world)
+    dies_after_burying.faults.kill_at(2, after=False)
+    world.visit(lane_of(endpoint), dies_after_burying)
+    assert [each.made for each in world.owed()] == [1]
+    world.clock.advance(ms=TAKE_OVER_MS)
+    world.waiting.append(Waiting(replace(bell, rung_ms=world.clock.now_ms()), "a late one", 0))
+    world.deliver()
+    assert world.outcomes(delivery) == ["unknown", "success"]
+    check(world)
 
 
 def test_a_holder_who_wakes_after_its_lease_sends_nothing(world: World) -> None:

@@ -12,7 +12,7 @@ from chalicelib.application.ports import Unavailable
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Created
 from chalicelib.domain.errors import ErrorCode, RelayError
-from tests.unit.application.interruptions import deaths
+from tests.unit.application.interruptions import deaths, fail, meanwhile
 from tests.unit.application.process import Process
 from tests.unit.application.world import LARGE, MINUTE_MS, World, posted
 
@@ -65,6 +65,20 @@ def test_a_death_between_the_events_of_a_batch_loses_none_that_was_written() -> 
         later(world)
         assert len(world.sender.sent) == len(created_of(world)) == len(events_of(world))
         assert world.owed() == []
+
+
+def test_the_rest_of_a_batch_that_could_not_be_written_is_told_apart(world: World) -> None:
+    for _ in range(20):
+        world.endpoint()
+    process = Process(world)
+    meanwhile(process, fail, lambda step: len(step.writes) > 1 and bool(world.records_of(keys.OWED)))
+    results = world.accept([posted()] * 5, process)
+    assert results is not None
+    assert [isinstance(each, Accepted) for each in results] == [True, True, False, False, True]
+    assert {each.code for each in results if isinstance(each, RelayError)} == {ErrorCode.UNAVAILABLE}
+    assert sorted(events_of(world)) == sorted(read(results[place])["event_id"] for place in (0, 1, 4))
+    world.work_off(for_ms=1_000)
+    assert len(world.sender.sent) == 3 * 20, "what was accepted is rung"
 
 
 def test_a_body_that_is_kept_apart_is_kept_first(world: World) -> None:

@@ -77,9 +77,8 @@ class Pipeline(RuleBasedStateMachine):
         results = None
         with suppress(Unavailable):
             results = self.world.accept([posted(event_type)] * count, self.process(misfortune))
-        for each in results or ():
-            assert isinstance(each, Accepted)
-            self.accepted.append((event_type, json.loads(each.answer)["event_id"]))
+        accepted = [each.answer for each in results or () if isinstance(each, Accepted)]
+        self.accepted += [(event_type, json.loads(answer)["event_id"]) for answer in accepted]
 
     @rule(answers=answers, misfortune=misfortunes)
     def deliver(self, answers: list[Answer], misfortune: Misfortune) -> None:

@@ -143,9 +143,10 @@ def test_a_retry_far_off_is_rung_about_once_and_sent_to_the_second(world: World)
     retried_in(world, 40 * MINUTE_MS)
     (owed,) = world.owed()
     delayed = 0
-    while world.owed():
+    for _ in range(42):
         world.work_off(for_ms=MINUTE_MS)
         delayed += world.sweep().delayed
+    assert world.owed() == []
     assert delayed in {1, 2}
     assert 0 <= world.sender.sent[-1].at_ms - owed.ready_ms < 1_000
 
@@ -310,7 +311,7 @@ def test_a_backlog_that_is_worked_off_is_not_rung_for(world: World) -> None:
     world.sender.script = lambda _: Answer(took_ms=9_000)
     world.accept([posted()] * 120, world.usual)
     rung = 0
-    while world.owed():
+    for _ in range(5):
         world.work_off(for_ms=MINUTE_MS)
         rung += world.sweep().rung
     assert len(world.sender.sent) == 120
