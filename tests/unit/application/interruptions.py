@@ -17,7 +17,6 @@ class Death:
     def __init__(self, write: int, *, after: bool) -> None:
         self.write = write
         self.after = after
-        self.came = False
 
     def process(self, world: World) -> Process:
         """Start the process that dies this death, if it comes that far."""
@@ -28,18 +27,21 @@ class Death:
 
     @property
     def happened(self) -> bool:
+        """Say whether the process has died."""
         return self._process.faults.killed
 
 
-def deaths(at_least: int) -> Iterator[Death]:
-    """Order one death after another, around every write, until a process lives through them all."""
-    for after in (False, True):
-        for write in itertools.count(1):
-            death = Death(write, after=after)
-            yield death
-            if not death.happened:
-                assert write > at_least, "there are fewer writes than thought"
-                break
+def deaths(at_least: int, *, after: bool = False) -> Iterator[Death]:
+    """Order one death after another, before each write or right after it, until a process outlives them.
+
+    A send, for one, is between the death after one write and the death before the next.
+    """
+    for write in itertools.count(1):
+        death = Death(write, after=after)
+        yield death
+        if not death.happened:
+            assert write > at_least, "there are fewer writes than thought"
+            return
 
 
 def meanwhile(process: Process, act: Callable[[], object], at: Callable[[Step], bool]) -> None:

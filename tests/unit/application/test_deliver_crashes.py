@@ -34,9 +34,9 @@ DEFERS = status(429, headers=(("Retry-After", "2"),))
 BY_TWOS = Limits(rate_per_second=1_000, burst=2, max_concurrency=10)
 MIXED = [OK, FAILS, REFUSES, OK, DEFERS]
 SCENES = {
-    "all arrive": ([OK] * 3, AMPLE),
-    "all fail": ([FAILS] * 3, AMPLE),
-    "all are refused": ([REFUSES] * 3, AMPLE),
+    "all arrive": ([OK] * 2, AMPLE),
+    "all fail": ([FAILS] * 2, AMPLE),
+    "all are refused": ([REFUSES] * 2, AMPLE),
     "each has its own way": (MIXED, AMPLE),
     "each has its own way, in rounds": (MIXED, BY_TWOS),
 }
@@ -57,9 +57,12 @@ def sent_and_told(world: World, delivery: str) -> tuple[int, int, int]:
     return len(world.sends(delivery)), len(told), told.count("unknown")
 
 
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("answers, limits", list(SCENES.values()), ids=list(SCENES))
-def test_a_death_at_any_write_loses_nothing_and_is_told(answers: list[Answer], limits: Limits) -> None:
-    for death in deaths(at_least=2 * len(answers) - 1):
+def test_a_death_at_any_write_loses_nothing_and_is_told(
+    answers: list[Answer], limits: Limits, *, after: bool
+) -> None:
+    for death in deaths(at_least=2 * len(answers) - 1, after=after):
         world = World()
         world.endpoint(limits=limits)
         deliveries = world.deliveries(len(answers))

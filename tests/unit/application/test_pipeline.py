@@ -198,8 +198,8 @@ class Pipeline(RuleBasedStateMachine):
 
 TestPipeline = Pipeline.TestCase
 TestPipeline.settings = settings(
-    max_examples=100,
-    stateful_step_count=30,
+    max_examples=60,
+    stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
