@@ -12,9 +12,11 @@ from chalicelib.application.ports import Bell, Bells, Clock, Finished, Outbox, R
 from chalicelib.application.sending import MARGIN_MS, Sending
 from chalicelib.application.settlement import Settlement, sending_over
 from chalicelib.application.visit import Attempted, Stage, Visit, trusted_ms
+from chalicelib.domain.delivery import Owed
 from chalicelib.domain.gate import Hold
 
 PEEK = 11
+SUSPECT_UNKNOWNS = 2
 ROUNDS = 5
 AHEAD_MS = 1_000
 WAVE_S = 0.05
@@ -111,8 +113,9 @@ class Batch:
         if visit.wanted:
             return True
         rows = self._work.peek(visit.lane, PEEK)
-        visit.wanted = [row for row in rows if row.ready_ms <= now_ms]
-        visit.more = len(visit.wanted) == PEEK
+        ready = [row for row in rows if row.ready_ms <= now_ms]
+        visit.wanted = _suspect(ready) or ready
+        visit.more = len(ready) == PEEK or len(ready) > len(visit.wanted)
         visit.next_ms = next((row.ready_ms for row in rows if row.ready_ms > now_ms), 0)
         if visit.wanted:
             return True
@@ -223,3 +226,9 @@ class Batch:
             self._receipts.hide([first], seconds)
         self._finished += others
         self.kept.add(first)
+
+
+def _suspect(ready: Sequence[Owed]) -> list[Owed]:
+    """Single out a row whose senders died twice, the least tried first: if it kills, it kills alone."""
+    suspects = [row for row in ready if row.unknowns >= SUSPECT_UNKNOWNS]
+    return [min(suspects, key=lambda row: row.unknowns)] if suspects else []

@@ -12,6 +12,7 @@ from chalicelib.adapters.dynamodb.records import Delete
 from chalicelib.domain.backoff import SCHEDULES, RetryProfile
 from chalicelib.domain.delivery import UNKNOWN_MAX, Lane
 from chalicelib.domain.endpoint import Limits
+from chalicelib.domain.request import Request
 from tests.fakes.faults import Step
 from tests.fakes.scripted_sender import DIES, Answer, in_turn, status
 from tests.unit.application.interruptions import at_call, deaths, fail, meanwhile, tells_of_attempts
@@ -127,6 +128,25 @@ def test_five_unknown_attempts_in_a_row_end_a_delivery_as_poisoned(world: World)
     assert world.outcomes(delivery) == ["unknown"] * UNKNOWN_MAX + ["poisoned"]
     assert len(world.sends(delivery)) == UNKNOWN_MAX
     assert [record["reason"] for record in world.records_of(keys.DEAD_LETTERS)] == ["poisoned"]
+
+
+@pytest.mark.parametrize("place", [0, 4, 9])
+def test_a_delivery_that_kills_its_senders_takes_no_other_with_it(world: World, place: int) -> None:
+    world.endpoint()
+    deliveries = world.deliveries(10)
+    poison = deliveries[place]
+
+    def script(request: Request) -> Answer:
+        return Answer(took_ms=500, dies=dict(request.headers)["Relay-Delivery-Id"] == poison)
+
+    world.sender.script = script
+    for _ in range(3 * UNKNOWN_MAX):
+        world.deliver(Process(world))
+        world.clock.advance(ms=VISIBILITY_MS)
+    ends = [world.outcomes(each)[-1] for each in deliveries]
+    assert ends == ["success"] * place + ["poisoned"] + ["success"] * (9 - place)
+    assert len(world.sends(poison)) == UNKNOWN_MAX
+    check(world)
 
 
 def test_an_attempt_that_is_known_ends_the_row_of_unknown_ones(world: World) -> None:
