@@ -28,6 +28,8 @@ DEFAULT_PREFIX = "relay-"
 _BATCH_LIMIT = 10
 _RUNS_OF_A_SCHEDULE = 2
 _LONGEST_TROUBLE_PAUSE_S = 5.0
+# After a batch that was not full the poller rests, as Lambda's do between polls: the next one holds more.
+_GATHER_S = 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,8 @@ class EventSources:
             if messages:
                 self._pool.submit(self._run_batch, source, messages)
                 pause_s = polling.pause_s
+                if len(messages) < source.batch:
+                    self._stopping.wait(_GATHER_S)
             else:
                 self._slots.release(source.function.name)
                 self._stopping.wait(pause_s)

@@ -9,6 +9,7 @@ Runs on the emulator's own Python, and only on the version whose insides it know
 """
 
 import asyncio
+import gc
 import importlib
 import re
 import sys
@@ -310,6 +311,8 @@ def main() -> None:
         sys.exit(f"The mended emulator knows ministack {_KNOWN} only, not {version('ministack')}.")
     mend_tables(importlib.import_module("ministack.services.dynamodb"))
     mend_queues(importlib.import_module("ministack.services.sqs"))
+    # All that it stores is looked through by every full collection, though hardly any of it is garbage.
+    gc.set_threshold(100_000, 50, 1_000)
     mend_statements()
     mend_server()
     importlib.import_module("ministack.app").main()
