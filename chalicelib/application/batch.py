@@ -142,7 +142,11 @@ class Batch:
             self._delete(visit)
 
     def _send(self, visits: Sequence[Visit], outbox: Outbox) -> None:
-        started = self._sending.start(visits, outbox)
+        try:
+            started = self._sending.start(visits, outbox)
+        except Unavailable:
+            self._give_back(visits)
+            raise
         self.failures += started.failures
         for visit in visits:
             visit.stage = Stage.SENDING
@@ -151,6 +155,11 @@ class Batch:
             self._settlement.close(started.arrived, over)
             for visit in over:
                 self._next(visit)
+
+    def _give_back(self, visits: Sequence[Visit]) -> None:
+        """Give back the leases under which nothing was started, so that nothing is taken for unknown."""
+        with suppress(Unavailable):
+            self._settlement.close([], [visit for visit in visits if not visit.sending])
 
     def _collect(self, outbox: Outbox) -> list[Finished]:
         """Wait for the first send to end, then a moment for others; or until a lane is due again."""

@@ -463,3 +463,20 @@ def test_no_send_begins_without_its_time_of_lease_left(world: World) -> None:
     assert len(world.sends(delivery)) == 1
     assert [step.method for step in process.faults.steps].count("unseal") == 2, "under a second lease"
     check(world)
+
+
+def test_a_re_read_that_fails_gives_the_lease_back_and_ends_in_no_unknown_attempt(world: World) -> None:
+    endpoint = world.endpoint()
+    (delivery,) = world.deliveries(1)
+    process = Process(world)
+    world.deliver(process)
+    world.deliveries(1)
+    process.faults.fail_next(1, method="get")
+    report = world.deliver(process)
+    assert report is not None
+    assert len(report.failures) == 1
+    assert world.gate(endpoint).leases == {}
+    world.work_off(for_ms=MINUTE_MS)
+    assert world.outcomes(delivery) == ["success"]
+    assert [len(world.sends(each.delivery_id)) for each in world.sender.sent] == [1, 1]
+    check(world)
