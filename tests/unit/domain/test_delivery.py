@@ -178,6 +178,13 @@ def test_a_retry_never_comes_earlier_than_asked_nor_later_than_an_hour_because_o
     assert step.attempt.outcome is Outcome.DEFERRED
 
 
+@pytest.mark.parametrize("asked, waits_ms", [("0", 0), ("59", 59_000), ("3600", HOUR_MS), ("7200", HOUR_MS)])
+@pytest.mark.parametrize("status", [429, 503])
+def test_what_an_endpoint_asks_for_is_obeyed_up_to_an_hour(status: int, asked: str, waits_ms: int) -> None:
+    step = send(owed(), status, retry_after=asked, jitter=0, took=0)
+    assert again(step).ready_ms == NOW + waits_ms
+
+
 def test_f072_a_date_to_the_second_is_not_rounded_down() -> None:
     row, at = owed(), RECEIVED_MS + 7
     asked = datetime.fromtimestamp(RECEIVED_MS // 1000 + 60, UTC)

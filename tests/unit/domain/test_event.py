@@ -218,6 +218,12 @@ def test_nesting_ends_at_five_hundred(opening: bytes, closing: bytes, times: int
     assert refused(opening * 40_000 + b"1").code is ErrorCode.BODY_TOO_DEEP
 
 
+def test_five_hundred_levels_are_not_too_many_beside_others() -> None:
+    beside = b"[" * 499 + b"[],[]" + b"]" * 499
+    assert admit(beside) == "order.paid"
+    assert refused(b"[" + beside + b"]").code is ErrorCode.BODY_TOO_DEEP
+
+
 def test_brackets_in_strings_and_side_by_side_are_not_deep() -> None:
     assert admit(b'["' + b"[" * 2_000 + b'\\"[["]') == "order.paid"
     assert admit(b"[" + b"[],{}," * 2_000 + b"[]]") == "order.paid"

@@ -112,6 +112,7 @@ FULL = {"slots": 0}
         (PROBED | EMPTY | FULL, hold(NOW + 10 * SECOND, HoldReason.BREAKER_OPEN)),
         (COOLED | EMPTY | FULL, hold(NOW + LANE_BUSY_WAIT, HoldReason.BREAKER_OPEN)),
         (COOLED | EMPTY, hold(NOW + SECOND // 10, HoldReason.RATE_LIMIT)),
+        (PROBED | {"probe_until": NOW + 3}, hold(NOW + 3, HoldReason.BREAKER_OPEN)),
         (EMPTY | FULL, hold(NOW + LANE_BUSY_WAIT, HoldReason.ENDPOINT_CAP)),
         (EMPTY, hold(NOW + SECOND // 10, HoldReason.RATE_LIMIT)),
         (EMPTY | {"ramp_from": NOW}, hold(NOW + SECOND, HoldReason.RAMP)),
@@ -182,6 +183,27 @@ def test_what_was_decided_before_the_owner_changed_limits_or_switch_cannot_be_ma
     assert not store.make(answer.change)
 
 
+def test_a_probe_decided_before_the_endpoint_was_held_cannot_be_made() -> None:
+    store = Store()
+    store.break_open()
+    answer = store.ask(now=NOW + 30 * SECOND)
+    assert isinstance(answer, Grant)
+    assert store.make(hold_until(NOW + 31 * SECOND))
+    assert not store.make(answer.change)
+
+
+def test_a_probe_decided_before_the_last_one_came_back_cannot_be_made() -> None:
+    store = Store(cap=30)
+    store.break_open()
+    late = NOW + 43 * SECOND
+    (slow,) = probes(store, NOW + 30 * SECOND, "0")
+    answer = store.ask("1", now=late)
+    assert isinstance(answer, Grant)
+    assert store.settle(slow, ALIVE, now=late)
+    assert not store.make(answer.change)
+    assert store.gate.state is Breaker.CLOSED
+
+
 def test_a_probe_decided_before_the_owner_changed_limits_or_switch_cannot_be_made() -> None:
     store = Store()
     store.break_open()
@@ -220,16 +242,27 @@ def test_a_new_cap_or_the_switch_gives_no_tokens() -> None:
         assert store.ask() == hold(NOW + SECOND // 10, HoldReason.RATE_LIMIT)
 
 
-def test_two_who_saw_the_same_slots_do_not_both_get_them() -> None:
-    store = Store()
-    first, second = store.ask("0", rows=5), store.ask("1", rows=5)
-    assert isinstance(first, Grant)
-    assert isinstance(second, Grant)
-    assert store.make(first.change)
+@pytest.mark.parametrize(
+    "store, first, second",
+    [
+        pytest.param(Store(cap=8, burst=100, tat=NOW + 1), 5, 3, id="slots"),
+        pytest.param(Store(cap=100, burst=8), 5, 3, id="tokens of an idle bucket"),
+        pytest.param(Store(cap=100, burst=8, tat=NOW + 1), 5, 2, id="tokens of a busy bucket"),
+        pytest.param(Store(100_000, 100_000, 60, tat=NOW + 1, ramp_from=NOW), 5, 1, id="slots of a ramp"),
+    ],
+)
+def test_two_who_saw_the_same_slots_or_tokens_do_not_both_get_them(
+    store: Store, first: int, second: int
+) -> None:
+    one, other = store.ask("0", rows=5), store.ask("1", rows=5)
+    assert isinstance(one, Grant)
+    assert isinstance(other, Grant)
+    assert store.make(one.change)
     before = dict(store.record)
-    assert not store.make(second.change)
+    assert not store.make(other.change)
     assert store.record == before
-    assert store.admit("1", rows=5).lease.count == 3
+    assert one.claim.lease.count == first
+    assert store.admit("1", rows=5).lease.count == second
 
 
 def test_two_who_saw_a_lane_free_do_not_both_get_it() -> None:
@@ -421,6 +454,7 @@ def test_f124_of_a_thousand_who_waited_one_probes_with_one_request(tat: int) -> 
     assert probes(store, NOW + 31 * SECOND, lanes) == []
     assert store.settle(probe, ALIVE, now=NOW + 31 * SECOND)
     assert (store.gate.state, store.gate.fails) == (Breaker.CLOSED, 0)
+    assert store.record["seen"] == NOW + 31 * SECOND
 
 
 def test_f123_a_probe_that_died_is_followed_by_one_other() -> None:
@@ -564,6 +598,7 @@ def test_a_record_reads_back_as_the_gate_that_was_written() -> None:
     assert (gate.rate, gate.burst, gate.cap, gate.slots, gate.enabled) == (7, 9, 3, 3, True)
     assert gate.state is Breaker.CLOSED
     assert gate.leases["0"].record() == store.record["L0"]
+    assert store.record["seen"] == 0
 
 
 def test_the_defaults_are_those_of_the_documentation() -> None:

@@ -6,7 +6,7 @@ import hmac
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -193,6 +193,22 @@ def test_f006_a_genuine_signature_in_an_endless_header_is_not_looked_for(form: S
     endless = headers | {name: headers[name] + separator + "A" * 1_000_000}
     assert verify(b"{}", short, SECRET, NOW)
     assert not verify(b"{}", endless, SECRET, NOW)
+
+
+@FORMS
+def test_f006_what_is_no_request_at_all_is_not_genuine_and_raises_nothing(form: SignatureForm) -> None:
+    headers, nothing = signed(form, b"{}"), cast("Any", None)
+    assert verify(nothing, headers, SECRET, NOW) is False
+    assert verify(b"{}", nothing, SECRET, NOW) is False
+    assert verify(b"{}", headers, nothing, NOW) is False
+    assert verify(b"{}", headers, SECRET, nothing) is False
+
+
+def test_where_both_forms_are_the_relay_one_decides() -> None:
+    both = signed(SignatureForm.RELAY, b"{}") | signed(SignatureForm.STANDARD, b"{}")
+    assert verify(b"{}", both, SECRET, NOW)
+    assert verify(b"{}", both | {"webhook-signature": "v1,AAAA"}, SECRET, NOW)
+    assert not verify(b"{}", both | {"Relay-Signature": "v1=00"}, SECRET, NOW)
 
 
 anything = st.none() | st.text(max_size=20) | st.binary(max_size=20) | st.integers() | st.floats()

@@ -275,6 +275,7 @@ def test_f092_working_hosts_are_stored_in_ascii(url: str, stored: str) -> None:
         "https://xn--a.example/",
         "https://xn--.example/",
         "https://xn--example-.example/",
+        "https://xn---7a.example/",
         f"https://{'a' * 64}.example/",
         f"https://{'.'.join(['a' * 63] * 4)}/",
         f"https://{'ü' * 60}.example/",
@@ -389,6 +390,7 @@ def test_f095_ports_are_those_of_the_policy(port: int) -> None:
         "https://example.com/a\nb",
         "https://example.com/a b",
         "https://example.com\\@10.0.0.1/",
+        "https://example.com/a\\b",
         "https://example.com/caf\u00e9",
         "https://example.com/?q=\u200b",
         " https://example.com/",
@@ -402,12 +404,18 @@ def test_f095_odd_urls_are_refused_in_words(url: str) -> None:
     assert (fault.detail + fault.expected).encode()
 
 
+@pytest.mark.parametrize("url", ["https:///h", "https://", "https://:443/", "https:example.com"])
+def test_f095_a_url_without_a_host_is_told_so(url: str) -> None:
+    assert refusal(url).detail == "The URL has no host."
+
+
 def test_https_is_needed_unless_the_policy_says_otherwise() -> None:
     assert "https" in refusal("http://example.com/", Policy(allowed_ports=None)).expected
     relaxed = Policy(require_https=False, allowed_ports=None)
     assert normal("http://example.com:80/a", relaxed) == "http://example.com/a"
     assert normal("http://example.com:443/a", relaxed) == "http://example.com:443/a"
     assert is_refused("http://127.0.0.1/a", relaxed)
+    assert "https or http" in refusal("ftp://example.com/", relaxed).expected
 
 
 @pytest.mark.parametrize(
