@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from chalicelib.application.admission import Admission, Decisions
 from chalicelib.application.ports import Bell, Bells, Clock, Finished, Outbox, Receipts, Unavailable, Work
 from chalicelib.application.sending import MARGIN_MS, Sending
-from chalicelib.application.settlement import Settlement, sending_over
+from chalicelib.application.settlement import BELL_DELAY_MAX_S, Settlement, sending_over
 from chalicelib.application.visit import Attempted, Stage, Visit, trusted_ms
 from chalicelib.domain.delivery import Owed
 from chalicelib.domain.gate import Hold
@@ -22,7 +22,6 @@ AHEAD_MS = 1_000
 WAVE_S = 0.05
 IN_PLACE_MS = 2_000
 HIDE_MS = 60_000
-BELL_DELAY_MAX_MS = 15 * 60_000
 AFTER_FAILURE_S = 5
 
 
@@ -138,7 +137,7 @@ class Batch:
         elif wait_ms <= HIDE_MS:
             self._keep(visit, max(1, -(-wait_ms // 1000)))
         else:
-            self._settlement.ring_at(visit, min(until_ms, now_ms + BELL_DELAY_MAX_MS))
+            self._settlement.ring_at(visit, min(until_ms, now_ms + BELL_DELAY_MAX_S * 1000))
             self._delete(visit)
 
     def _send(self, visits: Sequence[Visit], outbox: Outbox) -> None:

@@ -16,13 +16,13 @@ TYPE_MAX = 128
 NESTING_MAX = 500
 CONTENT_TYPE_MAX = 256
 JSON_CONTENT_TYPE = "application/json"
-_TYPE = re.compile(r"[A-Za-z0-9_.]{1,128}", re.ASCII)
+_TYPE = re.compile(rf"[A-Za-z0-9_.]{{1,{TYPE_MAX}}}", re.ASCII)
 _CONTENT_TYPE = re.compile(r"[!-~]+/[!-~]+( ?;([ -~]*[!-~])?)?", re.ASCII)
 # Possessive, and a string may lack its end: each byte is looked at once, whatever was posted.
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _DEFLATED, _PLAIN = b"z", b"="
 _NUMBER = object()  # what a number is read as: its digits are the producer's affair
-_TYPE_RULE = "letters, digits, underscores and dots, at most 128 characters, such as order.paid"
+_TYPE_RULE = f"letters, digits, underscores and dots, at most {TYPE_MAX} characters, such as order.paid"
 
 
 @dataclass(frozen=True, slots=True)
