@@ -1,11 +1,13 @@
-"""Load: requests posted at a steady rate over a few kept connections, as cheaply as Python can."""
+"""Load: requests posted over a few kept connections, as fast as what they set off is done with."""
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 CONNECTIONS = 12
+LOOK_EVERY_S = 0.02
 
 
 @dataclass(slots=True)
@@ -17,28 +19,57 @@ class Posted:
     answers: list[tuple[int, bytes]] = field(default_factory=list)
 
 
-async def post_all(port: int, path: str, bodies: Sequence[bytes], per_second: float) -> Posted:
-    """Post each body at its moment; one that must wait for a connection is sent as soon as there is one."""
-    posted = Posted(began_s=time.time(), answers=[(0, b"")] * len(bodies))
-    idle: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
-    for _ in range(CONNECTIONS):
-        idle.put_nowait(await asyncio.open_connection("127.0.0.1", port))
-    start = time.monotonic()
+class Pace:
+    """Lets events through so that no more than a number of them is accepted and not yet arrived."""
 
-    async def post(place: int) -> None:
-        delay = start + place / per_second - time.monotonic()
-        if delay > 0:
-            await asyncio.sleep(delay)
-        connection = await idle.get()
+    def __init__(self, receiver_port: int, arrived_before: int, under_way: int) -> None:
+        """Count arrivals at the receiver beyond those of before."""
+        self._port = receiver_port
+        self._before = arrived_before
+        self._most = under_way
+        self._let_through = 0
+        self._arrived = 0
+        self._moved = asyncio.Condition()
+
+    async def enter(self, events: int) -> None:
+        """Wait until so many more events fit."""
+        async with self._moved:
+            await self._moved.wait_for(lambda: self._let_through + events <= self._arrived + self._most)
+            self._let_through += events
+
+    async def watch(self) -> None:
+        """Follow the receiver's count until cancelled."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        request = b"GET /received?count=1 HTTP/1.1\r\nHost: bench\r\n\r\n"
         try:
-            posted.answers[place] = await _exchange(*connection, path, bodies[place])
+            while True:
+                _, body = await _answer(reader, writer, request)
+                async with self._moved:
+                    self._arrived = json.loads(body)["count"] - self._before
+                    self._moved.notify_all()
+                await asyncio.sleep(LOOK_EVERY_S)
         finally:
-            idle.put_nowait(connection)
+            writer.close()
 
-    await asyncio.gather(*(post(place) for place in range(len(bodies))))
+
+async def post_all(port: int, path: str, bodies: Sequence[tuple[bytes, int]], pace: Pace) -> Posted:
+    """Post each body with its number of events as soon as the pace and a connection allow."""
+    posted = Posted(answers=[(0, b"")] * len(bodies))
+    connections = [await asyncio.open_connection("127.0.0.1", port) for _ in range(CONNECTIONS)]
+    waiting = iter(range(len(bodies)))
+
+    async def work_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for place in waiting:
+            body, events = bodies[place]
+            await pace.enter(events)
+            posted.answers[place] = await _exchange(reader, writer, path, body)
+        writer.close()
+
+    watching = asyncio.ensure_future(pace.watch())
+    posted.began_s = time.time()
+    await asyncio.gather(*(work_off(*each) for each in connections))
     posted.ended_s = time.time()
-    while not idle.empty():
-        idle.get_nowait()[1].close()
+    watching.cancel()
     return posted
 
 
@@ -51,7 +82,13 @@ async def _exchange(
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
     ]
-    writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+    return await _answer(reader, writer, "\r\n".join([*lines, "", ""]).encode() + body)
+
+
+async def _answer(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes
+) -> tuple[int, bytes]:
+    writer.write(request)
     answer = await reader.readuntil(b"\r\n\r\n")
     told = answer.lower().split(b"\r\n")
     length = next(int(line[15:]) for line in told if line.startswith(b"content-length:"))

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from tests.bench.load import Posted, post_all
+from tests.bench.load import Pace, Posted, post_all
 from tests.bench.stack import BenchStack, Costs
 
 EVENTS = int(os.environ.get("RELAYBENCH_EVENTS", "3000"))
@@ -25,19 +25,23 @@ EVENT_SOURCE = frozenset({"workers sqs ReceiveMessage", "workers sqs DeleteMessa
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case: its prefix in the result, how many endpoints, how events are posted and how fast."""
+    """One case: its prefix in the result, how many endpoints, whether events are posted in tens.
+
+    `under_way` bounds how many events may be accepted and not yet arrived: the load follows what the
+    machine can do, so that throughput is its capacity and the times inside are those at capacity.
+    """
 
     prefix: str
     endpoints: int
     in_tens: bool
-    events_per_s: float
+    under_way: int
 
 
 CASES = (
-    Case("", 8, in_tens=True, events_per_s=330),
-    Case("single_", 8, in_tens=False, events_per_s=132),
-    Case("wide_", 200, in_tens=True, events_per_s=330),
-    Case("wide_single_", 200, in_tens=False, events_per_s=132),
+    Case("", 8, in_tens=True, under_way=120),
+    Case("single_", 8, in_tens=False, under_way=24),
+    Case("wide_", 200, in_tens=True, under_way=120),
+    Case("wide_single_", 200, in_tens=False, under_way=24),
 )
 
 
@@ -65,7 +69,7 @@ def _case(stack: BenchStack, case: Case) -> dict[str, Any]:
     _wait_for(stack, WARM_UP)
     time.sleep(1.0)
     before = stack.costs()
-    posted = asyncio.run(_post(stack, case, EVENTS))
+    posted = asyncio.run(_post(stack, case, EVENTS, WARM_UP))
     accepted = _accepted(posted)
     _wait_for(stack, WARM_UP + len(accepted))
     time.sleep(1.0)
@@ -86,14 +90,14 @@ def _endpoint(stack: BenchStack, number: int) -> None:
     stack.ask("POST", "/secret", {"secret": made["secret"], "endpoint": str(number)}, receiver=True)
 
 
-async def _post(stack: BenchStack, case: Case, events: int) -> Posted:
+async def _post(stack: BenchStack, case: Case, events: int, arrived_before: int = 0) -> Posted:
     payloads = [_payload(number, case.endpoints) for number in range(events)]
+    pace = Pace(stack.receiver_port, arrived_before, case.under_way)
     if not case.in_tens:
-        bodies = [payload.encode() for payload in payloads]
-        return await post_all(stack.api_port, "/v1/events", bodies, case.events_per_s)
+        return await post_all(stack.api_port, "/v1/events", [(each.encode(), 1) for each in payloads], pace)
     tens = [payloads[start : start + BATCH] for start in range(0, events, BATCH)]
     bodies = [json.dumps({"events": [{"payload": each} for each in ten]}).encode() for ten in tens]
-    return await post_all(stack.api_port, "/v1/events/batch", bodies, case.events_per_s / BATCH)
+    return await post_all(stack.api_port, "/v1/events/batch", [(each, BATCH) for each in bodies], pace)
 
 
 def _payload(number: int, endpoints: int) -> str:
@@ -138,7 +142,7 @@ def _figures(
         "lost": len(set(accepted) - good),
         "duplicates": len(arrivals) - len({each["delivery_id"] for each in arrivals}),
         "deliveries_per_s": round(len(good) / max(0.001, last_s - posted.began_s), 1),
-        "offered_per_s": case.events_per_s,
+        "under_way_at_most": case.under_way,
         "p50_ms": round(statistics.median(waits), 1) if waits else None,
         "p99_ms": round(waits[int(len(waits) * 0.99) - 1], 1) if waits else None,
         "cpu_us_per_delivery": round((cpu_us["api"] + cpu_us["workers"]) / count),
