@@ -1,0 +1,150 @@
+"""What delivering needs of the world: the work list, the gates, and what sends."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from chalicelib.application.ports.accepting import StoredEvent
+from chalicelib.domain.change import Change
+from chalicelib.domain.delivery import Again, Attempt, Dead, Lane, Owed
+from chalicelib.domain.endpoint import Endpoint, WrappedSecret
+from chalicelib.domain.gate import Gate
+from chalicelib.domain.outcome import Reply
+from chalicelib.domain.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """What the store says under the lease; what is missing is gone.
+
+    Owed rows and attempts by `Owed.key` of the row asked for, events by (tenant, event id),
+    endpoints by (tenant, endpoint id).
+    """
+
+    owed: Mapping[str, Owed]
+    attempts: Mapping[str, Attempt]
+    events: Mapping[tuple[str, str], StoredEvent]
+    endpoints: Mapping[tuple[str, str], Endpoint]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Whether a gate's change was made, and the gate as it is now (None: there is none)."""
+
+    made: bool
+    gate: Gate | None
+
+
+class Gates(Protocol):
+    """Reads and changes gates."""
+
+    def read(self, endpoints: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Gate]:
+        """Read the gates of (tenant, endpoint) pairs strongly consistent."""
+        ...
+
+    def change(self, changes: Sequence[tuple[tuple[str, str], Change]]) -> list[Changed]:
+        """Make each change if its tests hold, in one call per 25; answers in the order asked."""
+        ...
+
+
+class Work(Protocol):
+    """The work list and the record of what was tried."""
+
+    def peek(self, lane: Lane, limit: int) -> list[Owed]:
+        """Read a lane's first rows in the order of their ready times, strongly consistent."""
+        ...
+
+    def reread(self, owed: Sequence[Owed]) -> Reread:
+        """Read the owed rows, next attempts, events and endpoints of deliveries, strongly consistent.
+
+        A row without an event id gets its owed row and attempt read, nothing else.
+        """
+        ...
+
+    def insert(self, attempts: Sequence[tuple[Owed, Attempt]]) -> list[bool]:
+        """Add attempts to history; False for one that is there already."""
+        ...
+
+    def close(
+        self, arrived: Sequence[Owed], changes: Sequence[tuple[tuple[str, str], Change]]
+    ) -> list[Changed]:
+        """Remove the owed rows of attempts that are in, and make gate changes, in one call per 25."""
+        ...
+
+    def move(self, moves: Sequence[tuple[Owed, Again | Dead]]) -> list[bool]:
+        """Record a failure and move or end its owed row, each in one transaction; False: lost the race."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A send that ended: its key, what came back, and when it began and ended (Unix ms)."""
+
+    key: str
+    reply: Reply
+    began_ms: int
+    ended_ms: int
+
+
+class Outbox(Protocol):
+    """Sends of one visit, running side by side; leaving it cancels what still runs."""
+
+    def start(self, key: str, request: Request) -> None:
+        """Begin a send."""
+        ...
+
+    def finished(self, timeout_s: float) -> list[Finished]:
+        """Wait at most so long for one send to end and give all that have ended."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Open the outbox."""
+        ...
+
+    def __exit__(self, *exc: object) -> None:
+        """Cancel what runs and wait until it has stopped."""
+        ...
+
+
+class Sender(Protocol):
+    """Sends requests under the address policy and one total deadline each."""
+
+    def outbox(self) -> Outbox:
+        """Open a place for the sends of one visit."""
+        ...
+
+
+class Sealer(Protocol):
+    """Wraps and unwraps secrets by the key service."""
+
+    def seal(self, tenant: str, secret: str) -> bytes:
+        """Encrypt a secret for storing."""
+        ...
+
+    def unseal(self, tenant: str, secret: WrappedSecret) -> str:
+        """Decrypt a stored secret, through a short-lived cache."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """An endpoint that reconcile looks at, and its gate's own marks (Unix ms and µs)."""
+
+    tenant: str
+    endpoint_id: str
+    lanes: int
+    armed_until_ms: int
+    seen_us: int
+    gate: Gate
+
+
+class Watching(Protocol):
+    """What reconcile walks."""
+
+    def armed(self) -> Iterable[Watched]:
+        """Walk every endpoint that may have work."""
+        ...
+
+    def disarm(self, watched: Watched, before_ms: int) -> bool:
+        """Stop walking an endpoint whose mark is older than a moment; False when it was set again."""
+        ...

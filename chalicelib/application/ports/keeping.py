@@ -1,0 +1,96 @@
+"""What owners keep and ask: endpoints, keys, and questions about what happened."""
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from chalicelib.application.ports.accepting import StoredEvent
+from chalicelib.domain.delivery import HistoryRow
+from chalicelib.domain.endpoint import Endpoint
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A stretch of a list, newest first; `after` continues it and is empty at the end."""
+
+    items: tuple[T, ...]
+    after: str = ""
+
+
+class Endpoints(Protocol):
+    """Keeps endpoints with their subscriptions and gates, changed together."""
+
+    def create(self, endpoint: Endpoint) -> None:
+        """Write a new endpoint, its subscriptions and its gate in one transaction."""
+        ...
+
+    def get(self, tenant: str, endpoint_id: str) -> Endpoint | None:
+        """Read an endpoint strongly consistent, a deleted one too."""
+        ...
+
+    def replace(self, old: Endpoint, new: Endpoint) -> bool:
+        """Write a changed endpoint if nobody changed it since it was read; False when somebody did."""
+        ...
+
+    def page(self, tenant: str, after: str, limit: int) -> Page[Endpoint]:
+        """List a tenant's endpoints that are not deleted, newest first."""
+        ...
+
+    def tagged(self, tenant: str, tag: str) -> list[str]:
+        """List the endpoint ids whose deliveries carry a tag."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Generations:
+    """All history rows of one delivery, oldest first, and whether a live lease names it."""
+
+    endpoint_id: str
+    delivery_id: str
+    rows: tuple[HistoryRow, ...]
+    leased: bool
+
+
+class Reading(Protocol):
+    """Answers questions about events and deliveries."""
+
+    def event(self, tenant: str, event_id: str, now_ms: int) -> StoredEvent | None:
+        """Read an event; one past its retention is absent."""
+        ...
+
+    def events(self, tenant: str, after: str, limit: int, now_ms: int) -> Page[StoredEvent]:
+        """List a tenant's events, newest first."""
+        ...
+
+    def delivery(self, tenant: str, endpoint_id: str, delivery_id: str, now_us: int) -> Generations | None:
+        """Read what history has of one delivery."""
+        ...
+
+    def deliveries(
+        self, tenant: str, endpoint_id: str, after: str, limit: int, now_us: int
+    ) -> Page[Generations]:
+        """List an endpoint's deliveries, newest event first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """An API key as stored: its hash, whose it is and what it may do."""
+
+    tenant: str
+    id: str
+    digest: str
+    role: str
+
+
+class Keys(Protocol):
+    """Keeps API keys, hashed."""
+
+    def find(self, tenant: str, key_id: str) -> ApiKey | None:
+        """Read a key."""
+        ...
+
+    def put(self, key: ApiKey) -> None:
+        """Write a key; a second time changes nothing."""
+        ...
