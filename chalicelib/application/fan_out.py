@@ -36,13 +36,17 @@ def plan(tenant: str, event_id: str, event_type: str, subscribers: Iterable[Subs
 
 
 def bells_for(owing: Sequence[Owing], now_ms: int) -> list[Bell]:
-    """Make one bell per lane of what has just been written, its rows named unless they are too many."""
+    """Make one bell per lane of what has just been written, its rows named unless they are too many.
+
+    Rows of an ordered lane are never named: which one comes first only the lane itself says.
+    """
     by_lane: dict[Lane, list[Hint]] = {}
     for each in owing:
         owed = each.owed
         by_lane.setdefault(owed.lane, []).append(Hint(owed.delivery_id, owed.event_id, owed.ready_ms))
     return [
-        Bell(lane, now_ms, tuple(hints) if len(hints) <= HINTS_MAX else ()) for lane, hints in by_lane.items()
+        Bell(lane, now_ms, () if lane.ordered or len(hints) > HINTS_MAX else tuple(hints))
+        for lane, hints in by_lane.items()
     ]
 
 

@@ -55,8 +55,8 @@ class Reconcile:
     def _endpoint(self, watched: Watched) -> Swept:
         now_ms = self.clock.now_ms()
         rung = delayed = released = owing = 0
-        for number in range(watched.lanes):
-            lane = Lane(watched.tenant, watched.endpoint_id, str(number))
+        for number in watched.numbers:
+            lane = Lane(watched.tenant, watched.endpoint_id, number)
             rows = self.work.peek(lane, PEEK)
             ready = [row for row in rows if row.ready_ms <= now_ms]
             owing += bool(rows)

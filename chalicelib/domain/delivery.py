@@ -13,6 +13,7 @@ from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome, Reply, Verdict
 
 UNKNOWN_MAX = 5
+ORDERED_LANE = "o0"
 
 
 class Status(StrEnum):
@@ -37,13 +38,19 @@ class Lane:
         """Give the lane's name as queues and tables have it."""
         return f"{self.tenant}#{self.endpoint_id}#{self.number}"
 
+    @property
+    def ordered(self) -> bool:
+        """Say whether its deliveries wait for one another: its number starts with "o"."""
+        return self.number.startswith("o")
+
 
 @dataclass(frozen=True, slots=True)
 class Owed:
     """A delivery that still has to be sent.
 
     `ready_ms` (Unix epoch) is when; `made` numbers the attempts already in history, `counted`
-    those that count towards the profile's limit, `unknowns` the unknown ones in a row.
+    those that count towards the profile's limit, `unknowns` the unknown ones in a row. On an
+    ordered lane `sequence` is its place in the line, which a later ready time does not change.
     """
 
     lane: Lane
@@ -55,11 +62,17 @@ class Owed:
     counted: int = 0
     unknowns: int = 0
     first_ms: int = 0
+    sequence: int = 0
+
+    @property
+    def position(self) -> str:
+        """Say where in its lane it stands, as text that sorts: by sequence if ordered, else by ready time."""
+        return f"{self.sequence:016d}" if self.lane.ordered else f"{self.ready_ms:015d}"
 
     @property
     def key(self) -> str:
-        """Name the row and the attempt it leads to: ready time, delivery, generation and number."""
-        return f"{self.ready_ms:015d}#{self.attempt_key}"
+        """Name the row and the attempt it leads to: position, delivery, generation and number."""
+        return f"{self.position}#{self.attempt_key}"
 
     @property
     def next_number(self) -> int:
@@ -160,10 +173,24 @@ class Timing:
     jitter: float
 
 
+def lane_numbers(lanes: int, *, ordered: bool) -> tuple[str, ...]:
+    """Number the lanes of an endpoint: the one of an ordered one, else as many as it has."""
+    return (ORDERED_LANE,) if ordered else tuple(map(str, range(lanes)))
+
+
 def owed_of_key(lane: Lane, key: str) -> Owed:
-    """Read back what `Owed.key` says of a row; its event is not in there."""
-    ready_ms, delivery, generation, number = key.split("#")
-    return Owed(lane, delivery, "", int(ready_ms), int(generation), int(number) - 1)
+    """Read back what `Owed.key` says of a row.
+
+    Its event is not in there, nor, on an ordered lane, its ready time, which is then 0.
+    """
+    position, delivery, generation, number = key.split("#")
+    ready_ms, sequence = placed(lane, position)
+    return Owed(lane, delivery, "", ready_ms, int(generation), int(number) - 1, sequence=sequence)
+
+
+def placed(lane: Lane, position: str) -> tuple[int, int]:
+    """Read back `Owed.position`: the ready time (Unix ms) and the sequence, 0 where it does not say."""
+    return (0, int(position)) if lane.ordered else (int(position), 0)
 
 
 def attempt_key(delivery_id: str, generation: int, number: int) -> str:

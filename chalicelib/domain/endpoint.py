@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from chalicelib.domain.backoff import RetryProfile
+from chalicelib.domain.delivery import lane_numbers
 from chalicelib.domain.signing import SignatureForm
 
 LANE_ROWS = 10
@@ -39,6 +40,7 @@ class Ordering(StrEnum):
     """Whether an endpoint's deliveries wait for one another."""
 
     NONE = "none"
+    ENDPOINT = "endpoint"
 
 
 class EndpointState(StrEnum):
@@ -91,6 +93,16 @@ class Endpoint:
     state_reason: str = ""
     secrets: tuple[WrappedSecret, ...] = ()
     version: int = 1
+
+    @property
+    def ordered(self) -> bool:
+        """Say whether its deliveries are sent one after another, in the order of their events."""
+        return self.ordering is Ordering.ENDPOINT
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """Number its lanes: the one of an ordered endpoint, else as many as its cap asks for."""
+        return lane_numbers(self.limits.lanes, ordered=self.ordered)
 
     def live_secrets(self, now_s: int) -> tuple[WrappedSecret, ...]:
         """Give the secrets that sign at a moment (Unix seconds), newest first."""

@@ -28,7 +28,7 @@ class DynamoEndpoints:
         record = gates.new_record(
             limits.rate_per_second, limits.burst, limits.max_concurrency, rules=self._rules
         )
-        gate = {**record, "lanes": limits.lanes}
+        gate = {**record, "lanes": limits.lanes, **({"ordered": 1} if endpoint.ordered else {})}
         owner = (endpoint.tenant, endpoint.id)
         writes: list[Write] = [
             Insert(keys.endpoint(*owner), rows.endpoint_row(endpoint)),

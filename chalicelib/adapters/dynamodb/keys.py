@@ -42,8 +42,8 @@ def lane(of: Lane) -> str:
 
 
 def owed(row: Owed) -> Key:
-    """Name an owed row; rows sort by ready time."""
-    return Key(OWED, lane(row.lane), f"{row.ready_ms:015d}#{row.delivery_id}#{row.generation:04d}")
+    """Name an owed row; rows sort by ready time, those of an ordered lane by sequence."""
+    return Key(OWED, lane(row.lane), f"{row.position}#{row.delivery_id}#{row.generation:04d}")
 
 
 def endpoint_partition(tenant: str, endpoint_id: str) -> str:

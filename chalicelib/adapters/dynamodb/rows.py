@@ -7,7 +7,7 @@ from chalicelib.application.ports import Fanout, Idempotency, StoredEvent, Subsc
 from chalicelib.domain import ids
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.change import Record
-from chalicelib.domain.delivery import Attempt, Created, Ended, HistoryRow, Lane, Owed
+from chalicelib.domain.delivery import Attempt, Created, Ended, HistoryRow, Lane, Owed, placed
 from chalicelib.domain.endpoint import (
     Endpoint,
     EndpointState,
@@ -65,6 +65,7 @@ def owed_row(owed: Owed) -> dict[str, Any]:
         "counted": owed.counted,
         "unknowns": owed.unknowns,
         "first_ms": owed.first_ms,
+        "ready_ms": owed.ready_ms if owed.lane.ordered else 0,
     }
     return {"event": owed.event_id} | {name: value for name, value in counts.items() if value}
 
@@ -72,17 +73,20 @@ def owed_row(owed: Owed) -> dict[str, Any]:
 def owed_of(record: Record) -> Owed:
     """Read an owed row."""
     tenant, endpoint_id, number = record["pk"].split("#")
-    ready_ms, delivery, generation = record["sk"].split("#")
+    position, delivery, generation = record["sk"].split("#")
+    lane = Lane(tenant, endpoint_id, number)
+    ready_ms, sequence = placed(lane, position)
     return Owed(
-        Lane(tenant, endpoint_id, number),
+        lane,
         delivery,
         record["event"],
-        int(ready_ms),
+        record.get("ready_ms", ready_ms),
         int(generation),
         record.get("made", 0),
         record.get("counted", 0),
         record.get("unknowns", 0),
         record.get("first_ms", 0),
+        sequence,
     )
 
 

@@ -19,7 +19,7 @@ class DynamoWork:
         self._tables = tables
 
     def peek(self, lane: Lane, limit: int) -> list[Owed]:
-        """Read a lane's first rows in the order of their ready times, strongly consistent."""
+        """Read a lane's first rows in the order of `Owed.position`, strongly consistent."""
         stretch = self._tables.query(keys.OWED, keys.lane(lane), Span(), limit)
         return [rows.owed_of(record) for record in stretch.records]
 
@@ -106,6 +106,7 @@ class DynamoWatching:
                         record["armed_until"],
                         record["seen"],
                         gates.read(record),
+                        "ordered" in record,
                     )
 
     def disarm(self, watched: Watched, before_ms: int) -> bool:

@@ -1,12 +1,13 @@
 """What delivering needs of the world: the work list, the gates, and what sends."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
 from chalicelib.application.ports.accepting import StoredEvent
 from chalicelib.domain.change import Change
-from chalicelib.domain.delivery import Again, Attempt, Dead, Lane, Owed
+from chalicelib.domain.delivery import Again, Attempt, Dead, Lane, Owed, lane_numbers
 from chalicelib.domain.endpoint import Endpoint, WrappedSecret
 from chalicelib.domain.gate import Gate
 from chalicelib.domain.outcome import Reply
@@ -51,7 +52,7 @@ class Work(Protocol):
     """The work list and the record of what was tried."""
 
     def peek(self, lane: Lane, limit: int) -> list[Owed]:
-        """Read a lane's first rows in the order of their ready times, strongly consistent."""
+        """Read a lane's first rows in the order of `Owed.position`, strongly consistent."""
         ...
 
     def reread(self, owed: Sequence[Owed]) -> Reread:
@@ -78,19 +79,27 @@ class Work(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A send that ended: its key, what came back, and when it began and ended (Unix ms)."""
+    """A send that ended: its key, what came back, and when it began and ended (Unix ms).
+
+    One that was not `begun` in time was given up before anything left: its reply is empty.
+    """
 
     key: str
     reply: Reply
     began_ms: int
     ended_ms: int
+    begun: bool = True
 
 
 class Outbox(Protocol):
-    """Sends of one visit, running side by side; leaving it cancels what still runs."""
+    """Sends of one invocation, so many side by side; leaving it cancels what runs and what waits."""
 
-    def start(self, key: str, request: Request) -> None:
-        """Begin a send."""
+    def start(self, key: str, request: Request, after_s: float = 0.0, within_s: float = math.inf) -> None:
+        """Begin a send after so many seconds, as soon as there is room for it then.
+
+        Its timeouts run from when it really begins. One that cannot begin within `within_s`
+        seconds from now is given up. Those that wait for room begin in the order of their moments.
+        """
         ...
 
     def finished(self, timeout_s: float) -> list[Finished]:
@@ -136,6 +145,12 @@ class Watched:
     armed_until_ms: int
     seen_us: int
     gate: Gate
+    ordered: bool = False
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Number the lanes to look at."""
+        return lane_numbers(self.lanes, ordered=self.ordered)
 
 
 class Watching(Protocol):

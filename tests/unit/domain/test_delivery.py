@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from chalicelib.domain.backoff import SCHEDULES, RetryProfile
 from chalicelib.domain.delivery import (
+    ORDERED_LANE,
     Again,
     Arrived,
     Attempt,
     Created,
     Dead,
     Ended,
+    Lane,
     Owed,
     Status,
     Step,
@@ -23,14 +25,16 @@ from chalicelib.domain.delivery import (
     after_unknown,
     attempt_key,
     given_up,
+    lane_numbers,
     owed_of_key,
     status_of,
 )
 from chalicelib.domain.outcome import DeathReason, Evidence, Fault, Outcome, Reply, Verdict, judge
-from tests.unit.domain.examples import DELIVERY_ID, EVENT_ID, FEW, RECEIVED_MS, owed
+from tests.unit.domain.examples import DELIVERY_ID, ENDPOINT_ID, EVENT_ID, FEW, RECEIVED_MS, owed
 
 HOUR_MS = 3_600_000
 NOW = RECEIVED_MS + 500
+ORDERED = Lane("tn_1", ENDPOINT_ID, ORDERED_LANE)
 PROFILES = pytest.mark.parametrize("profile", list(RetryProfile))
 RETRYABLE = Verdict(Outcome.RETRYABLE, Evidence.FAILING)
 
@@ -298,6 +302,32 @@ def test_a_row_is_read_back_from_its_key(ready_ms: int, generation: int, made: i
     read = owed_of_key(row.lane, row.key)
     assert read == replace(row, event_id="")
     assert read.attempt_key == row.attempt_key
+
+
+@FEW
+@given(st.integers(0, 10**15), st.integers(0, 99), st.integers(0, 500))
+def test_an_ordered_row_is_read_back_from_its_key_but_for_its_ready_time(
+    sequence: int, generation: int, made: int
+) -> None:
+    row = owed(lane=ORDERED, sequence=sequence, generation=generation, made=made)
+    read = owed_of_key(row.lane, row.key)
+    assert read == replace(row, event_id="", ready_ms=0)
+    assert read.attempt_key == row.attempt_key
+
+
+@FEW
+@given(st.integers(0, 10**15), st.integers(0, 10**15), st.integers(0, 10**14))
+def test_ordered_rows_sort_by_sequence_whenever_they_are_ready(one: int, other: int, ready_ms: int) -> None:
+    first, second = (owed(lane=ORDERED, sequence=each, ready_ms=ready_ms) for each in (one, other))
+    assert (first.position < second.position) == (one < other)
+    assert first.position == replace(first, ready_ms=ready_ms + 1).position
+
+
+def test_only_the_lane_o0_is_ordered() -> None:
+    assert ORDERED.ordered
+    assert not owed().lane.ordered
+    assert lane_numbers(3, ordered=False) == ("0", "1", "2")
+    assert lane_numbers(3, ordered=True) == (ORDERED_LANE,)
 
 
 @FEW
