@@ -1,5 +1,6 @@
 """A sender that answers as a test wrote it; time passes only on the clock that it moves."""
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -56,16 +57,22 @@ class Sent:
 class ScriptedSender:
     """Implements `Sender`. A send that takes longer than the total timeout ends there with that fault.
 
-    `sent` has every request that left; `doubled` the deliveries that were in flight twice at once.
+    At most `max_in_flight` of an outbox run at once. `sent` has every request that left; `doubled` the
+    deliveries that were in flight twice at once.
     """
 
     def __init__(
-        self, clock: FixedClock, script: Script = lambda _: Answer(), timeout_ms: int = 10_000
+        self,
+        clock: FixedClock,
+        script: Script = lambda _: Answer(),
+        timeout_ms: int = 10_000,
+        max_in_flight: int = 64,
     ) -> None:
         """Move this clock; answer by a function of the request."""
         self.clock = clock
         self.script = script
         self.timeout_ms = timeout_ms
+        self.max_in_flight = max_in_flight
         self.sent: list[Sent] = []
         self.in_flight: list[str] = []
         self.doubled: list[str] = []
@@ -83,6 +90,14 @@ class ScriptedSender:
 
 
 @dataclass(frozen=True, slots=True)
+class _Waiting:
+    key: str
+    request: Request
+    begins_ms: int
+    latest_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Running:
     sent: Sent
     answer: Answer
@@ -90,42 +105,99 @@ class _Running:
 
 
 class ScriptedOutbox:
-    """Implements `Outbox`; `cancelled` has the keys that were still running when it was left."""
+    """Implements `Outbox`; `cancelled` has the keys that ran or waited when it was left.
+
+    A send whose moment the clock has passed began at that moment, as on a loop of its own.
+    """
 
     def __init__(self, sender: ScriptedSender) -> None:
         """Send for a scripted sender."""
         self._sender = sender
+        self._waiting: list[_Waiting] = []
         self._running: list[_Running] = []
+        self._given_up: list[Finished] = []
         self.cancelled: list[str] = []
 
-    def start(self, key: str, request: Request) -> None:
-        """Begin a send; it is with the endpoint from now on."""
+    def start(self, key: str, request: Request, after_s: float = 0.0, within_s: float = math.inf) -> None:
+        """Begin a send after so many seconds, as soon as there is room for it then."""
         now_ms = self._sender.clock.now_ms()
-        sent = Sent(key, request, now_ms)
-        self._sender.leave(sent)
-        answer = self._within_deadline(self._sender.script(request))
-        self._running.append(_Running(sent, answer, now_ms + answer.took_ms))
+        self._waiting.append(
+            _Waiting(key, request, now_ms + math.ceil(after_s * 1000), now_ms + within_s * 1000)
+        )
+        self._waiting.sort(key=lambda each: each.begins_ms)
+        self._begin_due()
 
     def finished(self, timeout_s: float) -> list[Finished]:
         """Move the clock to the next end, or by the timeout, and give all that have ended by then."""
         clock = self._sender.clock
         patience_ms = clock.now_ms() + int(timeout_s * 1000)
-        clock.advance_to(min([each.ends_ms for each in self._running] + [patience_ms]))
-        ended = sorted(
-            (each for each in self._running if each.ends_ms <= clock.now_ms()), key=lambda each: each.ends_ms
-        )
-        return [self._end(each) for each in ended]
+        while True:
+            self._begin_due()
+            ended = self._collect()
+            if ended or clock.now_ms() >= patience_ms:
+                return ended
+            clock.advance_to(self._next_moment(patience_ms))
 
     def __enter__(self) -> Self:
         """Open the outbox."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Cancel what runs and wait until it has stopped."""
+        """Cancel what runs and what waits."""
+        self._begin_due()
         self.cancelled += [each.sent.key for each in self._running]
+        self.cancelled += [each.key for each in self._waiting]
         for each in self._running:
             self._sender.in_flight.remove(each.sent.delivery_id)
         self._running.clear()
+        self._waiting.clear()
+
+    def _begin_due(self) -> None:
+        """Begin or give up what has come to that by now, one after another in the order of the moments."""
+        while self._waiting:
+            begins_ms, gives_up_ms = self._next_begin(), self._next_latest()
+            if min(begins_ms, gives_up_ms) > self._sender.clock.now_ms():
+                return
+            if begins_ms <= gives_up_ms:
+                self._begin(self._waiting.pop(0), begins_ms)
+            else:
+                self._give_up(min(self._waiting, key=lambda each: each.latest_ms))
+
+    def _begin(self, waiting: _Waiting, moment_ms: int) -> None:
+        sent = Sent(waiting.key, waiting.request, moment_ms)
+        self._sender.leave(sent)
+        answer = self._within_deadline(self._sender.script(waiting.request))
+        self._running.append(_Running(sent, answer, moment_ms + answer.took_ms))
+
+    def _give_up(self, waiting: _Waiting) -> None:
+        self._waiting.remove(waiting)
+        at_ms = int(waiting.latest_ms)
+        self._given_up.append(Finished(waiting.key, Reply(), at_ms, at_ms, begun=False))
+
+    def _next_begin(self) -> int:
+        """Say when the first of those that wait has both its moment and room."""
+        limit = self._sender.max_in_flight
+        begins_ms = self._waiting[0].begins_ms
+        ends = sorted(each.ends_ms for each in self._running if each.ends_ms > begins_ms)
+        return begins_ms if len(ends) < limit else ends[len(ends) - limit]
+
+    def _next_latest(self) -> float:
+        return min(each.latest_ms for each in self._waiting)
+
+    def _next_moment(self, patience_ms: int) -> int:
+        """Say when something happens next, or when patience ends."""
+        moments: list[float] = [patience_ms, *(each.ends_ms for each in self._running)]
+        if self._waiting:
+            moments += [self._next_begin(), self._next_latest()]
+        return int(min(moments))
+
+    def _collect(self) -> list[Finished]:
+        now_ms = self._sender.clock.now_ms()
+        done = sorted(
+            (each for each in self._running if each.ends_ms <= now_ms), key=lambda each: each.ends_ms
+        )
+        given_up, self._given_up = self._given_up, []
+        return [*given_up, *(self._end(each) for each in done)]
 
     def _within_deadline(self, answer: Answer) -> Answer:
         if answer.took_ms <= self._sender.timeout_ms:

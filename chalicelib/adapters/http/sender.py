@@ -1,6 +1,7 @@
 """The sender: requests side by side, each under one total deadline, judged by what came back."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
@@ -51,7 +52,7 @@ class GuardedSender:
         self._loop = loop
 
     def outbox(self) -> "LoopOutbox":
-        """Open a place for the sends of one visit."""
+        """Open a place for the sends of one invocation; the limit of sends at once is its own."""
         return LoopOutbox(self._loop.get(), self.send, self._limits.max_in_flight)
 
     async def send(self, request: Request) -> Reply:
@@ -138,9 +139,11 @@ class LoopOutbox:
         self._running: set[Future[None]] = set()
         self._slots = asyncio.Semaphore(max_in_flight)
 
-    def start(self, key: str, request: Request) -> None:
-        """Begin a send."""
-        running = asyncio.run_coroutine_threadsafe(self._run(key, request), self._loop)
+    def start(self, key: str, request: Request, after_s: float = 0.0, within_s: float = math.inf) -> None:
+        """Begin a send after so many seconds, as soon as there is room for it then."""
+        now = self._loop.time()
+        run = self._run(key, request, now + after_s, now + within_s)
+        running = asyncio.run_coroutine_threadsafe(run, self._loop)
         self._running.add(running)
         running.add_done_callback(self._running.discard)
 
@@ -165,15 +168,38 @@ class LoopOutbox:
             each.cancel()
         wait(running)
 
-    async def _run(self, key: str, request: Request) -> None:
+    async def _run(self, key: str, request: Request, begins: float, latest: float) -> None:
         try:
-            async with self._slots:
-                began_ms = _now_ms()
-                reply = await self._send(request)
+            ended = await self._in_its_turn(key, request, begins, latest)
         except Exception as error:  # noqa: BLE001 - handed to the thread that waits for this send
             self._results.put(error)
         else:
-            self._results.put(Finished(key, reply, began_ms, _now_ms()))
+            self._results.put(ended)
+
+    async def _in_its_turn(self, key: str, request: Request, begins: float, latest: float) -> Finished:
+        """Wait for a send's moment, then for a slot; neither is part of its timeouts."""
+        wait_s = begins - self._loop.time()
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+        if not await self._slot(latest):
+            given_up_ms = _now_ms()
+            return Finished(key, Reply(), given_up_ms, given_up_ms, begun=False)
+        try:
+            began_ms = _now_ms()
+            return Finished(key, await self._send(request), began_ms, _now_ms())
+        finally:
+            self._slots.release()
+
+    async def _slot(self, latest: float) -> bool:
+        if self._loop.time() > latest:
+            return False
+        if not self._slots.locked():
+            return await self._slots.acquire()
+        try:
+            async with asyncio.timeout_at(latest):
+                return await self._slots.acquire()
+        except TimeoutError:
+            return False
 
 
 def _following(url: str, location: str) -> str:
