@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
+from http import HTTPStatus
 
 import h11
 import httpx
@@ -21,6 +22,8 @@ IDLE_S = 30.0
 IDLE_MAX = 64
 SENT_AGAIN = "sent again: a kept connection was closed without an answer"
 _CHUNK = 16_384
+_INTERIM = frozenset({100, 102, 103})
+_SWITCHED = "_SWITCH_UPGRADE"  # how h11 calls a 101 that nobody asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class Connection:
         self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_MAX)
         self.idle_since = 0.0
         self.answered = False
+        self.last_word = 0
         self._ended = False
 
     @property
@@ -50,8 +54,11 @@ class Connection:
         return fresh and not self._reader.at_eof() and not self._writer.is_closing()
 
     async def send(self, request: h11.Request, body: bytes) -> h11.Response:
-        """Write a request and read the head of its answer."""
-        self.answered = False
+        """Write a request and read the head of its answer.
+
+        `last_word` is a 1xx status that announces no answer: when none follows, it was the answer.
+        """
+        self.answered, self.last_word = False, 0
         protocol = self._protocol
         head = protocol.send(request) or b""
         data = protocol.send(h11.Data(data=body)) or b""
@@ -63,6 +70,8 @@ class Connection:
                 event = await self._event()
                 if isinstance(event, h11.Response):
                     return event
+                if isinstance(event, h11.InformationalResponse) and event.status_code not in _INTERIM:
+                    self.last_word = event.status_code
         except OSError as error:
             raise TransportFault(Fault.NO_RESPONSE, "the connection broke before an answer") from error
 
@@ -93,6 +102,8 @@ class Connection:
             try:
                 event = self._protocol.next_event()
             except h11.RemoteProtocolError as error:
+                if _SWITCHED in str(error):
+                    self.last_word = HTTPStatus.SWITCHING_PROTOCOLS
                 raise _fault(error, ended=self._ended) from error
             if event is not h11.NEED_DATA:
                 return event  # type: ignore[return-value]  # PAUSED cannot follow a request of ours
@@ -196,8 +207,12 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         try:
             async with asyncio.timeout(self._timeouts.read_s):
                 answer = await connection.send(_head(request, target), body)
-        except TimeoutError as error:
+        except (TimeoutError, TransportFault) as error:
             connection.close()
+            if connection.last_word:
+                return _bare(connection.last_word, connect_ms)
+            if isinstance(error, TransportFault):
+                raise
             raise TransportFault(Fault.TIMEOUT, "no answer within the read timeout") from error
         except BaseException:
             connection.close()
@@ -213,6 +228,13 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     async def _open(self, target: Target) -> Connection:
         streams = await open_checked(target, self._policy, self._ask, self._timeouts.connect_s)
         return Connection(*streams)
+
+
+def _bare(status: int, connect_ms: int) -> httpx.Response:
+    return httpx.Response(
+        status,
+        extensions={"connect_ms": connect_ms, "detail": "no other answer followed this status"},
+    )
 
 
 async def _told(answer: Awaitable[httpx.Response]) -> httpx.Response:
