@@ -9,7 +9,7 @@ TIERS := tests/unit tests/contract tests/handlers tests/infra tests/e2e
 CODE := $(wildcard app.py) chalicelib infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dev api-restart receiver unit test check format package bench lock clean
+.PHONY: help dev api-restart receiver unit test check format package bench bench-isolation bench-hold lock clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -46,6 +46,12 @@ package: .venv/ready ## build the CloudFormation template and the archive into b
 
 bench: .venv/ready .venv-emulator/ready ## measure throughput into build/bench
 	@$(RUN) tests.bench
+
+bench-isolation: .venv/ready .venv-emulator/ready ## measure what misbehaving endpoints do to healthy ones (18 minutes)
+	@$(RUN) tests.bench.isolation
+
+bench-hold: .venv/ready ## count what holding a backlog costs in AWS calls, in simulated time
+	@$(RUN) tests.bench.hold
 
 lock: .venv-lock/ready ## pin what requirements/*.in ask for, with hashes (UPGRADE=--upgrade for the newest)
 	@for file in lock runtime installer dev emulator lint; do \
