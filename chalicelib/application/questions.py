@@ -9,8 +9,6 @@ from chalicelib.application.ports import Clock, Endpoints, Generations, Page, Pa
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Attempt, Created, Ended, Status, status_of
 
-CANDIDATES = 200
-
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
@@ -79,7 +77,10 @@ class Questions:
         return Page(tuple(newest(each) for each in page.items), page.after)
 
     def deliveries_of_event(self, tenant: str, event_id: str, after: str, limit: int) -> Page[Delivery]:
-        """List an event's deliveries by endpoint; `after` is the last endpoint id of the page before."""
+        """List an event's deliveries by endpoint, newest first, those of deleted ones too.
+
+        `after` is the last endpoint id of the page before.
+        """
         stored = self.event(tenant, event_id)
         found: list[Delivery] = []
         for endpoint_id in self._candidates(tenant, stored, after):
@@ -93,15 +94,9 @@ class Questions:
         return Page(tuple(found))
 
     def _candidates(self, tenant: str, stored: StoredEvent, after: str) -> Iterator[str]:
-        if stored.fan_out != "later":
-            yield from (each for each in sorted(stored.matched, reverse=True) if not after or each < after)
-            return
-        while True:
-            page = self.endpoints.page(tenant, after, CANDIDATES)
-            yield from (each.id for each in page.items)
-            if not page.after:
-                return
-            after = page.after
+        if stored.fan_out == "later":
+            return self.reading.takers(tenant, stored.event.id, after)
+        return (each for each in sorted(stored.matched, reverse=True) if not after or each < after)
 
 
 def newest(found: Generations) -> Delivery:

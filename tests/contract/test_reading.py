@@ -7,7 +7,7 @@ from typing import TypeVar
 from chalicelib.application.ports import Generations, Page
 from chalicelib.domain import gate as gates
 from chalicelib.domain.delivery import Again, Dead, Owed, Status, given_up, status_of
-from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.event import Event
 from chalicelib.domain.gate import TAKE_OVER_GRACE, Ask, Grant
 from chalicelib.domain.outcome import DeathReason
@@ -199,3 +199,35 @@ class TestDeliveries:
         second = stores.reading.deliveries(TENANT, endpoint().id, first.after, 2, NOW_US)
         found = [each.delivery_id for page in (first, second) for each in page.items]
         assert (found, second.after) == (expected, "")
+
+
+class TestTakers:
+    def given(self, stores: Stores, count: int) -> tuple[Event, list[str]]:
+        """Make endpoints, and an event that each third takes; the event and its takers, newest first."""
+        every = [endpoint(number) for number in range(count)]
+        for each in every:
+            stores.endpoints.create(each)
+        takers = every[::3]
+        one = event(1)
+        stores.capturing.commit([capture(one, takers)], NOW_MS // 1000)
+        return one, [each.id for each in reversed(takers)]
+
+    def test_they_are_walked_newest_first_from_any_of_them(self, stores: Stores) -> None:
+        one, takers = self.given(stores, 7)
+        assert list(stores.reading.takers(TENANT, one.id, "")) == takers
+        for place, after in enumerate(takers):
+            assert list(stores.reading.takers(TENANT, one.id, after)) == takers[place + 1 :]
+
+    def test_a_deleted_endpoint_is_one_of_them(self, stores: Stores) -> None:
+        one, takers = self.given(stores, 4)
+        stores.endpoints.replace(endpoint(3), replace(endpoint(3), state=EndpointState.DELETED, version=2))
+        assert list(stores.reading.takers(TENANT, one.id, "")) == takers
+
+    def test_an_event_of_another_tenant_has_none(self, stores: Stores) -> None:
+        one, _ = self.given(stores, 1)
+        assert list(stores.reading.takers(STRANGER, one.id, "")) == []
+
+    @without_moto
+    def test_more_endpoints_than_the_store_is_asked_for_at_once_are_all_walked(self, stores: Stores) -> None:
+        one, takers = self.given(stores, 120)
+        assert list(stores.reading.takers(TENANT, one.id, "")) == takers

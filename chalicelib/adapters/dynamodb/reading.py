@@ -2,10 +2,10 @@
 
 import heapq
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, islice
 
 from chalicelib.adapters.dynamodb import keys, rows
-from chalicelib.adapters.dynamodb.records import Span, Tables
+from chalicelib.adapters.dynamodb.records import Key, Span, Tables
 from chalicelib.application.ports import Generations, Page, StoredEvent
 from chalicelib.domain import gate as gates
 from chalicelib.domain import ids
@@ -14,6 +14,7 @@ from chalicelib.domain.gate import TAKE_OVER_GRACE
 
 _ROWS = 200
 _DELIVERY_ROWS = 1_000
+_ASKED_AT_ONCE = 100
 
 
 class DynamoReading:
@@ -64,6 +65,16 @@ class DynamoReading:
             found.append(_generations(endpoint_id, delivery_id, oldest_first, leased))
         return Page(tuple(found))
 
+    def takers(self, tenant: str, event_id: str, after: str) -> Iterator[str]:
+        """Walk the endpoints that have a delivery of an event, deleted ones too, newest first."""
+        too_new = ids.new_id("ep", ids.created_ms(event_id) + 1, 0)
+        span = Span("ep_", min(after or too_new, too_new))
+        older = (str(record["sk"]) for record in self._newest((keys.ENDPOINTS, tenant), span, _ROWS))
+        while some := list(islice(older, _ASKED_AT_ONCE)):
+            created = {each: _created(tenant, each, event_id) for each in some}
+            found = self._tables.get(list(created.values()))
+            yield from (each for each, key in created.items() if key in found)
+
     def _leased(self, tenant: str, endpoint_id: str, now_us: int) -> frozenset[str]:
         at = keys.gate(tenant, endpoint_id)
         record = self._tables.get([at]).get(at)
@@ -108,6 +119,11 @@ class DynamoReading:
 
 def _sort_key(record: Record) -> str:
     return str(record["sk"])
+
+
+def _created(tenant: str, endpoint_id: str, event_id: str) -> Key:
+    delivery = ids.delivery_id(event_id, endpoint_id)
+    return keys.attempt(tenant, endpoint_id, (delivery, 0, keys.CREATED_NUMBER))
 
 
 def _alive(record: Record, now_ms: int) -> bool:

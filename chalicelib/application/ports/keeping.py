@@ -1,5 +1,6 @@
 """What owners keep and ask: endpoints, keys, and questions about what happened."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -65,6 +66,13 @@ class Reading(Protocol):
 
     def delivery(self, tenant: str, endpoint_id: str, delivery_id: str, now_us: int) -> Generations | None:
         """Read what history has of one delivery."""
+        ...
+
+    def takers(self, tenant: str, event_id: str, after: str) -> Iterator[str]:
+        """Walk the endpoints that have a delivery of an event, deleted ones too, newest first.
+
+        From below the endpoint `after`, if there is one; asks the store as far as it is walked.
+        """
         ...
 
     def deliveries(

@@ -226,6 +226,22 @@ def test_an_event_s_deliveries_are_listed(world: World, asked: Questions, limit:
     assert found == [ids.delivery_id(event, each.id) for each in reversed(takes)]
 
 
+@pytest.mark.parametrize("fails", [False, True], ids=["inline", "later"])
+@pytest.mark.parametrize("limit", [1, 2, 10])
+def test_an_event_s_deliveries_are_listed_though_their_endpoints_are_deleted(
+    world: World, asked: Questions, limit: int, *, fails: bool
+) -> None:
+    takes = [world.endpoint("a") for _ in range(5)]
+    if fails:
+        world.usual.faults.fail_next(method="get")
+    event = world.post("a")["event_id"]
+    world.work_off()
+    for place in (0, 2, 4):
+        world.change(takes[place], state=EndpointState.DELETED)
+    found = walk(lambda after: asked.deliveries_of_event(TENANT, event, after, limit))
+    assert found == [ids.delivery_id(event, each.id) for each in reversed(takes)]
+
+
 def test_an_event_that_nobody_took_has_no_deliveries(world: World, asked: Questions) -> None:
     event = world.post()["event_id"]
     assert asked.deliveries_of_event(TENANT, event, "", 10) == Page(())
