@@ -40,8 +40,6 @@ class Fault(StrEnum):
     PROTOCOL_ERROR = "protocol_error"
     REFUSED = "refused"
     BAD_URL = "bad_url"
-    PAYLOAD_TOO_LARGE = "payload_too_large"
-    PAYLOAD_MISSING = "payload_missing"
 
 
 class DeathReason(StrEnum):
@@ -98,9 +96,14 @@ _OK, _REDIRECTION, _SERVER_ERROR, _BEYOND_HTTP = 200, 300, 500, 600
 _FATAL = {
     Fault.REFUSED: DeathReason.REFUSED,
     Fault.BAD_URL: DeathReason.REFUSED,
-    Fault.PAYLOAD_TOO_LARGE: DeathReason.PAYLOAD_TOO_LARGE,
-    Fault.PAYLOAD_MISSING: DeathReason.EXPIRED,
 }
+
+
+def unsendable(size: int | None, max_bytes: int) -> DeathReason | None:
+    """Say why a stored body must not be sent, in bytes: it is gone (None), or over the limit of today."""
+    if size is None:
+        return DeathReason.EXPIRED
+    return DeathReason.PAYLOAD_TOO_LARGE if size > max_bytes else None
 
 
 def judge(reply: Reply, now: datetime) -> Verdict:

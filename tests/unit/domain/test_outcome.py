@@ -17,6 +17,7 @@ from chalicelib.domain.outcome import (
     Verdict,
     judge,
     retry_after_of,
+    unsendable,
 )
 from tests.unit.domain.examples import FEW
 
@@ -116,8 +117,6 @@ FAULTS = {
     Fault.PROTOCOL_ERROR: (R, FAILING, None),
     Fault.REFUSED: (P, NONE, DeathReason.REFUSED),
     Fault.BAD_URL: (P, NONE, DeathReason.REFUSED),
-    Fault.PAYLOAD_TOO_LARGE: (P, NONE, DeathReason.PAYLOAD_TOO_LARGE),
-    Fault.PAYLOAD_MISSING: (P, NONE, DeathReason.EXPIRED),
 }
 
 
@@ -126,6 +125,14 @@ def test_f065_every_fault_has_one_verdict(fault: Fault) -> None:
     verdict = judge(Reply(fault=fault), NOW)
     assert (verdict.outcome, verdict.evidence, verdict.death) == FAULTS[fault]
     assert verdict == Verdict(verdict.outcome, verdict.evidence, verdict.death)
+
+
+@pytest.mark.parametrize(
+    "size, death",
+    [(1, None), (262_144, None), (262_145, DeathReason.PAYLOAD_TOO_LARGE), (None, DeathReason.EXPIRED)],
+)
+def test_a_body_over_the_limit_or_gone_must_not_be_sent(size: int | None, death: DeathReason | None) -> None:
+    assert unsendable(size, 262_144) is death
 
 
 def test_f043_a_status_decides_even_when_the_body_broke_off() -> None:
