@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from chalicelib.application.ports import Clock, Dice, Endpoints, Page, Sealer
 from chalicelib.domain import ids, signing, target
-from chalicelib.domain.endpoint import Endpoint, EndpointState, WrappedSecret
+from chalicelib.domain.endpoint import ORDERED_MAX, Endpoint, EndpointState, WrappedSecret
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.target import Policy
 
@@ -30,7 +30,10 @@ class ManageEndpoints:
     policy: Policy
 
     def register(self, draft: Endpoint) -> Registered:
-        """Create an endpoint from a draft without id and secret; raises RelayError for a bad URL."""
+        """Create an endpoint from a draft without id and secret; raises RelayError.
+
+        For a URL that cannot be an endpoint's, or an ordered endpoint too many.
+        """
         now_ms = self.clock.now_ms()
         secret = signing.new_secret(self.dice.key(SECRET_BYTES))
         endpoint = replace(
@@ -40,7 +43,8 @@ class ManageEndpoints:
             created_ms=now_ms,
             secrets=(WrappedSecret(self.sealer.seal(draft.tenant, secret)),),
         )
-        self.store.create(endpoint)
+        if not self.store.create(endpoint):
+            raise too_many_ordered()
         return Registered(endpoint, secret)
 
     def get(self, tenant: str, endpoint_id: str) -> Endpoint:
@@ -90,6 +94,16 @@ def not_found(kind: str, name: str) -> RelayError:
     """Make the answer to an id that names nothing of this tenant's."""
     shown = name if name.isascii() and name.isprintable() else "that id"
     return RelayError(ErrorCode.NOT_FOUND, f"There is no {kind} {shown[:100]}.", field="id")
+
+
+def too_many_ordered() -> RelayError:
+    """Make the answer to one more ordered endpoint than a tenant may have."""
+    return RelayError(
+        ErrorCode.TOO_MANY_ORDERED_ENDPOINTS,
+        f"This tenant has {ORDERED_MAX} ordered endpoints already, the most there may be.",
+        field="ordering",
+        expected="`none`, or one of the ordered endpoints deleted first",
+    )
 
 
 def stale() -> RelayError:

@@ -3,8 +3,9 @@
 The plan is pure; `FanOutLater` works off what ingest could not do at once, in resumable chunks.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from chalicelib.application.ports import (
     Bell,
@@ -19,19 +20,30 @@ from chalicelib.application.ports import (
 )
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Created, Lane, Owed
+from chalicelib.domain.endpoint import ORDERED_LANE
 
 CHUNK = 40
 HINTS_MAX = 10
+NO_NUMBERS: Mapping[str, int] = MappingProxyType({})
 
 
-def plan(tenant: str, event_id: str, event_type: str, subscribers: Iterable[Subscriber]) -> tuple[Owing, ...]:
+def plan(
+    tenant: str,
+    event_id: str,
+    event_type: str,
+    subscribers: Iterable[Subscriber],
+    numbers: Mapping[str, int] = NO_NUMBERS,
+) -> tuple[Owing, ...]:
     """Say what an event owes to its subscribers: those created before it, each in one of its lanes.
 
-    Everything is computed from the ids, so that planning twice plans the same.
+    `numbers` has the event's sequence for each ordered endpoint by id. Everything else is computed from
+    the ids, so that planning twice plans the same.
     """
     received_ms = ids.created_ms(event_id)
     return tuple(
-        _owing(tenant, event_id, event_type, each) for each in subscribers if each.created_ms <= received_ms
+        _owing(tenant, event_id, event_type, each, numbers[each.endpoint_id] if each.ordered else 0)
+        for each in subscribers
+        if each.created_ms <= received_ms
     )
 
 
@@ -52,7 +64,10 @@ def bells_for(owing: Sequence[Owing], now_ms: int) -> list[Bell]:
 
 @dataclass(frozen=True, slots=True)
 class FanOutLater:
-    """Does the fan-outs that ingest left, one chunk and one transaction at a time."""
+    """Does the fan-outs that ingest left, one chunk and one transaction at a time.
+
+    Ordered endpoints it leaves out: ingest has done them, or their tenant had none to be done.
+    """
 
     store: FanningOut
     capturing: Capturing
@@ -84,14 +99,14 @@ class FanOutLater:
 
     def _chunk(self, fanout: Fanout) -> tuple[tuple[Subscriber, ...], bool]:
         found = self.capturing.subscribers(fanout.tenant, [fanout.event_type])[fanout.event_type]
-        left = tuple(each for each in found if each.endpoint_id > fanout.cursor)
+        left = tuple(each for each in found if each.endpoint_id > fanout.cursor and not each.ordered)
         return left[:CHUNK], len(left) > CHUNK
 
 
-def _owing(tenant: str, event_id: str, event_type: str, subscriber: Subscriber) -> Owing:
+def _owing(tenant: str, event_id: str, event_type: str, subscriber: Subscriber, sequence: int) -> Owing:
     delivery = ids.delivery_id(event_id, subscriber.endpoint_id)
     received_ms = ids.created_ms(event_id)
-    number = str(int(delivery[-8:], 16) % subscriber.lanes)
+    number = ORDERED_LANE if subscriber.ordered else str(int(delivery[-8:], 16) % subscriber.lanes)
     lane = Lane(tenant, subscriber.endpoint_id, number)
-    owed = Owed(lane, delivery, event_id, received_ms)
-    return Owing(owed, Created(delivery, 0, event_id, event_type, number, received_ms))
+    owed = Owed(lane, delivery, event_id, received_ms, sequence=sequence)
+    return Owing(owed, Created(delivery, 0, event_id, event_type, number, received_ms, sequence))

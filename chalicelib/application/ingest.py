@@ -4,8 +4,10 @@ Nothing here contacts an endpoint or waits for one.
 """
 
 import hashlib
+import itertools
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chalicelib.application import fan_out
@@ -114,9 +116,9 @@ class Ingest:
     def _accept(self, drafts: Sequence[_Draft]) -> list[Accepted | RelayError]:
         if not drafts:
             return []
-        captures = [
-            self._capture(draft, found) for draft, found in zip(drafts, self._match(drafts), strict=True)
-        ]
+        matches = self._match(drafts)
+        numbers = self._number(drafts[0].event.tenant, matches)
+        captures = [self._capture(*each) for each in zip(drafts, matches, numbers, strict=True)]
         owing = [each for capture in captures for each in capture.owing]
         now_ms = self.clock.now_ms()
         self.store.arm({(each.owed.lane.tenant, each.owed.lane.endpoint_id) for each in owing}, now_ms)
@@ -129,16 +131,39 @@ class Ingest:
         try:
             found = self.store.subscribers(tenant, {draft.event.type for draft in drafts})
         except Unavailable:
+            # Fanned out later it would come after events accepted after it.
+            if self.store.any_ordered(tenant):
+                raise
             return [None] * len(drafts)
         return [found[draft.event.type] for draft in drafts]
 
-    def _capture(self, draft: _Draft, found: tuple[Subscriber, ...] | None) -> Capture:
+    def _number(
+        self, tenant: str, matches: Sequence[tuple[Subscriber, ...] | None]
+    ) -> list[Mapping[str, int]]:
+        """Give each event its number for each ordered endpoint, in the order they came.
+
+        Taken before anything is written: whatever is posted once this is acknowledged gets a larger one.
+        """
+        ordered = [[each.endpoint_id for each in found or () if each.ordered] for found in matches]
+        counts = Counter(endpoint_id for found in ordered for endpoint_id in found)
+        if not counts:
+            return [fan_out.NO_NUMBERS] * len(matches)
+        firsts = self.store.take_numbers(tenant, counts, self.clock.now_us())
+        following = {endpoint_id: itertools.count(first) for endpoint_id, first in firsts.items()}
+        return [{endpoint_id: next(following[endpoint_id]) for endpoint_id in found} for found in ordered]
+
+    def _capture(
+        self, draft: _Draft, found: tuple[Subscriber, ...] | None, numbers: Mapping[str, int]
+    ) -> Capture:
         event = draft.event
         owing: tuple[Owing, ...] = ()
         how = "later"
-        if found is not None and len(found) <= self.limits.inline_fan_out_max:
-            owing = fan_out.plan(event.tenant, event.id, event.type, found)
-            how = "inline" if owing else "none"
+        if found is not None:
+            few = len(found) <= self.limits.inline_fan_out_max
+            now = found if few else tuple(each for each in found if each.ordered)
+            owing = fan_out.plan(event.tenant, event.id, event.type, now, numbers)
+            if len(now) == len(found):
+                how = "inline" if owing else "none"
         matched = tuple(each.owed.lane.endpoint_id for each in owing)
         stored = StoredEvent(event, len(event.body), self._keep(event), how, matched)
         return Capture(stored, owing, self._claim(draft, stored, owing))

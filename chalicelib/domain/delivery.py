@@ -13,7 +13,6 @@ from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome, Reply, Verdict
 
 UNKNOWN_MAX = 5
-ORDERED_LANE = "o0"
 
 
 class Status(StrEnum):
@@ -125,7 +124,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The first history row of a delivery's generation."""
+    """The first history row of a delivery's generation; `sequence` is its place in an ordered lane."""
 
     delivery_id: str
     generation: int
@@ -133,6 +132,7 @@ class Created:
     event_type: str
     lane: str
     at_ms: int
+    sequence: int = 0
 
 
 HistoryRow = Created | Attempt | Ended
@@ -171,11 +171,6 @@ class Timing:
     began_ms: int
     ended_ms: int
     jitter: float
-
-
-def lane_numbers(lanes: int, *, ordered: bool) -> tuple[str, ...]:
-    """Number the lanes of an endpoint: the one of an ordered one, else as many as it has."""
-    return (ORDERED_LANE,) if ordered else tuple(map(str, range(lanes)))
 
 
 def owed_of_key(lane: Lane, key: str) -> Owed:

@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from chalicelib.domain.backoff import RetryProfile
-from chalicelib.domain.delivery import lane_numbers
 from chalicelib.domain.signing import SignatureForm
 
 LANE_ROWS = 10
+ORDERED_LANE = "o0"
 RATE_MAX = 100_000
 BURST_MAX = 100_000
 CONCURRENCY_MAX = 1_000
 EVENT_TYPES_MAX = 48  # a change rewrites the old and the new ones in one transaction of a hundred writes
 HEADERS_MAX = 20
 DESCRIPTION_MAX = 500
+ORDERED_MAX = 40  # all of them have to fit into the transaction of one event
 HEADER_VALUE_MAX = 2_048
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)
 _HEADER_VALUE = re.compile(r"[!-~]([ \t!-~]*[!-~])?", re.ASCII)
@@ -107,6 +108,11 @@ class Endpoint:
     def live_secrets(self, now_s: int) -> tuple[WrappedSecret, ...]:
         """Give the secrets that sign at a moment (Unix seconds), newest first."""
         return tuple(each for each in self.secrets if each.expires_at is None or each.expires_at > now_s)
+
+
+def lane_numbers(lanes: int, *, ordered: bool) -> tuple[str, ...]:
+    """Number the lanes of an endpoint: the one of an ordered one, else as many as it has."""
+    return (ORDERED_LANE,) if ordered else tuple(map(str, range(lanes)))
 
 
 def header_fault(name: str, value: str) -> str | None:

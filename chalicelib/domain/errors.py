@@ -29,6 +29,7 @@ class ErrorCode(StrEnum):
     IF_MATCH_REQUIRED = "if_match_required"
     INTERNAL_ERROR = "internal_error"
     NOT_FOUND = "not_found"
+    TOO_MANY_ORDERED_ENDPOINTS = "too_many_ordered_endpoints"
     UNAUTHENTICATED = "unauthenticated"
     UNAVAILABLE = "unavailable"
     URL_INVALID = "url_invalid"

@@ -18,7 +18,7 @@ def create(asked: Asked) -> Response:
     asked.caller.must_be(Role.ADMIN)
     draft = bodies.endpoint_of(asked.caller.tenant, bodies.parse(bodies.EndpointBody, asked.body))
     made = bootstrap.manage_endpoints().register(draft)
-    body = answers.endpoint(made.endpoint) | {"secret": made.secret}
+    body = answers.created_endpoint(made.endpoint, made.secret)
     return http.reply(body, 201, {**_etag(made.endpoint), "Location": f"/v1/endpoints/{made.endpoint.id}"})
 
 

@@ -11,6 +11,10 @@ from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.request import event_time
 from chalicelib.wire.bodies import MASK
 
+HEAD_OF_LINE = (
+    "This endpoint is ordered: a delivery that fails holds up every delivery behind it until it has succeeded"
+    " or is dead, which can take days. `retry_profile` says how long it is retried."
+)
 _DECODER = codecs.getincrementaldecoder("utf-8")
 
 
@@ -34,6 +38,12 @@ def endpoint(of: Endpoint) -> dict[str, Any]:
         "created_at": event_time(of.created_ms),
         "version": of.version,
     }
+
+
+def created_endpoint(of: Endpoint, secret: str) -> dict[str, Any]:
+    """Show a new endpoint with its secret, this once, and what its owner should know of its ways."""
+    warnings = {"warnings": [HEAD_OF_LINE]} if of.ordered else {}
+    return endpoint(of) | {"secret": secret} | warnings
 
 
 def event(of: StoredEvent) -> dict[str, Any]:

@@ -68,6 +68,7 @@ class EndpointPatch(BaseModel):
     rate_per_second: Rate | None = None
     burst: Burst | None = None
     max_concurrency: Concurrency | None = None
+    ordering: Choice | None = None
     retry_profile: Choice | None = None
     signature: Choice | None = None
     headers: Headers | None = None
@@ -138,6 +139,13 @@ def endpoint_of(tenant: str, body: EndpointBody) -> Endpoint:
 def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
     """Lay a patch over an endpoint; a new URL needs the custom headers' values again."""
     given = body.model_dump(exclude_none=True)
+    if choice(Ordering, given.get("ordering", old.ordering.value), "ordering") is not old.ordering:
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            "The ordering of an endpoint cannot be changed: what it is owed already stands in its old lanes.",
+            field="ordering",
+            expected=f"`{old.ordering.value}` as it is, or a new endpoint created with the other ordering",
+        )
     if "url" in given and given["url"] != old.url and old.headers and "headers" not in given:
         raise RelayError(
             ErrorCode.FIELD_INVALID,

@@ -96,12 +96,14 @@ def event(
 
 def subscriber(of: Endpoint) -> Subscriber:
     """Say of an endpoint what its subscription row says."""
-    return Subscriber(of.id, of.limits.lanes, of.created_ms)
+    return Subscriber(of.id, of.limits.lanes, of.created_ms, of.ordered)
 
 
-def owing(posted: Event, endpoints: Iterable[Endpoint]) -> tuple[Owing, ...]:
-    """Plan what an event owes to endpoints."""
-    return fan_out.plan(posted.tenant, posted.id, posted.type, [subscriber(each) for each in endpoints])
+def owing(posted: Event, endpoints: Iterable[Endpoint], sequence: int = 0) -> tuple[Owing, ...]:
+    """Plan what an event owes to endpoints, under one number for all that are ordered."""
+    subscribers = [subscriber(each) for each in endpoints]
+    numbers = dict.fromkeys((each.endpoint_id for each in subscribers), sequence)
+    return fan_out.plan(posted.tenant, posted.id, posted.type, subscribers, numbers)
 
 
 def capture(posted: Event, endpoints: Sequence[Endpoint] = (), claim: Idempotency | None = None) -> Capture:

@@ -31,7 +31,7 @@ STATUSES = {
     401: {"unauthenticated"},
     403: {"forbidden"},
     404: {"not_found"},
-    409: {"endpoint_deleted", "idempotency_conflict"},
+    409: {"endpoint_deleted", "idempotency_conflict", "too_many_ordered_endpoints"},
     412: {"version_stale"},
     413: {"body_too_large"},
     428: {"if_match_required"},

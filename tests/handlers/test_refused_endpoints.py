@@ -47,7 +47,8 @@ REFUSED_NEW: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 REFUSED_CHANGES: dict[str, tuple[dict[str, Any], str, str]] = {
     "another transport": ({"transport": "http"}, "field_unknown", "transport"),
-    "another ordering": ({"ordering": "none"}, "field_unknown", "ordering"),
+    "another ordering": ({"ordering": "endpoint"}, "field_invalid", "ordering"),
+    "an unknown ordering": ({"ordering": "always"}, "field_invalid", "ordering"),
 }
 F039 = {
     "line break in a value": {"x": "a\r\nX-Evil: 1"},

@@ -1,6 +1,6 @@
 """Accepting events in DynamoDB: subscriptions, the capture transaction, later fan-outs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Merge, Put, Tables, Update, Write
@@ -35,6 +35,36 @@ class DynamoCapturing:
             event_type: _merged(packed.get(keys.subscription(tenant, name).pk, []) for name in names)
             for event_type, names in patterns.items()
         }
+
+    def any_ordered(self, tenant: str) -> bool:
+        """Say whether a tenant has ordered endpoints, without its subscriptions."""
+        at = keys.ordered_count(tenant)
+        record = self._tables.get([at]).get(at)
+        return record is not None and record["endpoints"] > 0
+
+    def take_numbers(self, tenant: str, counts: Mapping[str, int], now_us: int) -> dict[str, int]:
+        """Take so many numbers in a row for each ordered endpoint, and give the first of each.
+
+        A new endpoint counts from 1. A counter that was lost counts on from the microsecond it is missed
+        in: no endpoint gets a million events a second, so that is beyond whatever it had given.
+        """
+        firsts: dict[str, int] = {}
+        for _ in range(_ROUNDS):
+            left = [each for each in counts if each not in firsts]
+            steps = [
+                Update(keys.sequence(tenant, each), Change((), {}, {"taken": counts[each]})) for each in left
+            ]
+            made = dict(zip(left, self._tables.each(steps), strict=True))
+            firsts |= {
+                each: one.record["taken"] - counts[each] + 1
+                for each, one in made.items()
+                if one.done and one.record
+            }
+            lost = [each for each in left if each not in firsts]
+            if not lost:
+                return firsts
+            self._tables.each([Insert(keys.sequence(tenant, each), {"taken": now_us}) for each in lost])
+        raise Unavailable("a counter of events came and went")
 
     def arm(self, endpoints: Iterable[tuple[str, str]], now_ms: int) -> None:
         """Make sure that reconcile looks at each (tenant, endpoint) for ten minutes and more."""

@@ -1,17 +1,19 @@
 """Endpoints in DynamoDB: configuration, subscriptions and gate change in one transaction."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Insert, Merge, Put, Span, Tables, Update, Write
 from chalicelib.application.ports import ApiKey, Page, Unavailable
 from chalicelib.domain import gate as gates
-from chalicelib.domain.change import Op, Test
-from chalicelib.domain.endpoint import Endpoint, EndpointState
+from chalicelib.domain.change import Change, Op, Test
+from chalicelib.domain.endpoint import ORDERED_MAX, Endpoint, EndpointState
 from chalicelib.domain.gate import Rules
 
 _WALK = 100
+_ROUNDS = 5
+_TAKEN = "a new endpoint's id was already taken"
 
 
 class DynamoEndpoints:
@@ -22,8 +24,11 @@ class DynamoEndpoints:
         self._tables = tables
         self._rules = rules
 
-    def create(self, endpoint: Endpoint) -> None:
-        """Write a new endpoint, its subscriptions and its gate in one transaction."""
+    def create(self, endpoint: Endpoint) -> bool:
+        """Write a new endpoint, its subscriptions and its gate in one transaction.
+
+        False when it is ordered and its tenant has `ORDERED_MAX` such endpoints already.
+        """
         limits = endpoint.limits
         record = gates.new_record(
             limits.rate_per_second, limits.burst, limits.max_concurrency, rules=self._rules
@@ -36,8 +41,28 @@ class DynamoEndpoints:
             Insert(keys.gate(*owner), gate),
             *_subscribed(endpoint, endpoint.event_types),
         ]
+        if endpoint.ordered:
+            return self._create_ordered(endpoint, writes)
         if self._tables.together(writes):
-            raise Unavailable("a new endpoint's id was already taken")
+            raise Unavailable(_TAKEN)
+        return True
+
+    def _create_ordered(self, endpoint: Endpoint, writes: Sequence[Write]) -> bool:
+        at = keys.ordered_count(endpoint.tenant)
+        numbered = Insert(keys.sequence(endpoint.tenant, endpoint.id), {"taken": 0})
+        below = Test("endpoints", Op.LT, ORDERED_MAX)
+        for _ in range(_ROUNDS):
+            count = self._tables.get([at]).get(at)
+            if count is not None and count["endpoints"] >= ORDERED_MAX:
+                return False
+            one_more = Update(at, Change((below,), {}, {"endpoints": 1}))
+            counted = one_more if count else Insert(at, {"endpoints": 1})
+            refused = self._tables.together([counted, numbered, *writes])
+            if not refused:
+                return True
+            if refused != [0]:
+                raise Unavailable(_TAKEN)
+        raise Unavailable("the tenant's ordered endpoints changed too often")
 
     def get(self, tenant: str, endpoint_id: str) -> Endpoint | None:
         """Read an endpoint strongly consistent, a deleted one too."""
@@ -52,6 +77,7 @@ class DynamoEndpoints:
             Put(keys.endpoint(new.tenant, new.id), rows.endpoint_row(new), same),
             *_regated(old, new),
             *_resubscribed(old, new),
+            *_uncounted(old, new),
         ]
         return not self._tables.together(writes)
 
@@ -114,6 +140,12 @@ def _resubscribed(old: Endpoint, new: Endpoint) -> Iterator[Write]:
     for pattern in old.event_types:
         if pattern not in kept:
             yield Merge(keys.subscription(new.tenant, pattern), {}, (new.id,))
+
+
+def _uncounted(old: Endpoint, new: Endpoint) -> Iterator[Write]:
+    """Give back a deleted endpoint's place among the ordered ones, once: the version guards it."""
+    if new.ordered and new.state is EndpointState.DELETED and old.state is not EndpointState.DELETED:
+        yield Update(keys.ordered_count(new.tenant), Change((), {}, {"endpoints": -1}))
 
 
 def _regated(old: Endpoint, new: Endpoint) -> Iterator[Write]:

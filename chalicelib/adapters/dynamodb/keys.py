@@ -103,6 +103,24 @@ def subscription(tenant: str, pattern: str) -> Key:
     return Key(SUBS, f"{tenant}#{pattern}")
 
 
+def sequence(tenant: str, endpoint_id: str) -> Key:
+    """Name the counter that numbers an ordered endpoint's events.
+
+    A row of its own in the table of configuration, which nothing rebuilds, clears or lets expire: owed
+    rows and gates are derived and may be made anew, and a counter lost with them would count backwards.
+    A partition of its own, as each event of the endpoint writes it.
+    """
+    return Key(ENDPOINTS, f"{tenant}#{endpoint_id}", "sequence")
+
+
+def ordered_count(tenant: str) -> Key:
+    """Name the row that counts a tenant's ordered endpoints; absent while it never had one.
+
+    Away from the subscriptions, as it is what ingest reads when those cannot be read.
+    """
+    return Key(TENANTS, tenant, "ordered")
+
+
 def idempotency(tenant: str, key: str) -> Key:
     """Name the row of an idempotency key."""
     return Key(IDEMPOTENCY, f"{tenant}#{key}")

@@ -98,6 +98,7 @@ def created_row(created: Created) -> dict[str, Any]:
         "lane": created.lane,
         "at_ms": created.at_ms,
         "ttl": created.at_ms // 1000 + HISTORY_DAYS * DAY_S,
+        **({"sequence": created.sequence} if created.sequence else {}),
     }
 
 
@@ -141,7 +142,13 @@ def history_of(record: Record) -> HistoryRow:
         return Ended(delivery, int(generation), record["event"], reason, record["at_ms"], record["attempts"])
     if int(number) == keys.CREATED_NUMBER:
         return Created(
-            delivery, int(generation), record["event"], record["type"], record["lane"], record["at_ms"]
+            delivery,
+            int(generation),
+            record["event"],
+            record["type"],
+            record["lane"],
+            record["at_ms"],
+            record.get("sequence", 0),
         )
     return attempt_of(record)
 
@@ -216,13 +223,17 @@ def endpoint_of(record: Record) -> Endpoint:
 
 
 def subscriber_value(endpoint: Endpoint) -> list[int]:
-    """Write what a packed subscription row holds of an endpoint."""
-    return [endpoint.limits.lanes, endpoint.created_ms]
+    """Write what a packed subscription row holds of an endpoint: a third value only if it is ordered."""
+    return [endpoint.limits.lanes, endpoint.created_ms, *([1] if endpoint.ordered else [])]
 
 
 def subscribers_of(record: Record) -> list[Subscriber]:
     """Read a packed subscription row."""
-    return [Subscriber(name, value[0], value[1]) for name, value in record.items() if ids.is_id(name, "ep")]
+    return [
+        Subscriber(name, value[0], value[1], ordered=value[2:] == [1])
+        for name, value in record.items()
+        if ids.is_id(name, "ep")
+    ]
 
 
 def idempotency_row(claim: Idempotency) -> dict[str, Any]:

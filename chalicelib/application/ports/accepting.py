@@ -1,6 +1,6 @@
 """What accepting an event and fanning it out need of the world."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,11 +11,12 @@ from chalicelib.domain.event import Event
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """What a packed subscription row says of an endpoint: its lanes and when it was created."""
+    """What a packed subscription row says of an endpoint: its lanes, its age, and whether it is ordered."""
 
     endpoint_id: str
     lanes: int
     created_ms: int
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,18 @@ class Capturing(Protocol):
 
     def subscribers(self, tenant: str, event_types: Iterable[str]) -> dict[str, tuple[Subscriber, ...]]:
         """Read strongly consistent who takes each type, every endpoint once, ordered by id."""
+        ...
+
+    def any_ordered(self, tenant: str) -> bool:
+        """Say whether a tenant has ordered endpoints, without its subscriptions."""
+        ...
+
+    def take_numbers(self, tenant: str, counts: Mapping[str, int], now_us: int) -> dict[str, int]:
+        """Take so many numbers in a row for each ordered endpoint, and give the first of each.
+
+        In one call per 25 endpoints. A number is larger than each that was ever given before for the
+        endpoint; the numbers between may be missing.
+        """
         ...
 
     def arm(self, endpoints: Iterable[tuple[str, str]], now_ms: int) -> None:

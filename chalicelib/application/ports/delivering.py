@@ -7,8 +7,8 @@ from typing import Protocol, Self
 
 from chalicelib.application.ports.accepting import StoredEvent
 from chalicelib.domain.change import Change
-from chalicelib.domain.delivery import Again, Attempt, Dead, Lane, Owed, lane_numbers
-from chalicelib.domain.endpoint import Endpoint, WrappedSecret
+from chalicelib.domain.delivery import Again, Attempt, Dead, Lane, Owed
+from chalicelib.domain.endpoint import Endpoint, WrappedSecret, lane_numbers
 from chalicelib.domain.gate import Gate
 from chalicelib.domain.outcome import Reply
 from chalicelib.domain.request import Request

@@ -22,8 +22,11 @@ class Page(Generic[T]):
 class Endpoints(Protocol):
     """Keeps endpoints with their subscriptions and gates, changed together."""
 
-    def create(self, endpoint: Endpoint) -> None:
-        """Write a new endpoint, its subscriptions and its gate in one transaction."""
+    def create(self, endpoint: Endpoint) -> bool:
+        """Write a new endpoint, its subscriptions and its gate in one transaction.
+
+        False when it is ordered and its tenant has `ORDERED_MAX` such endpoints already.
+        """
         ...
 
     def get(self, tenant: str, endpoint_id: str) -> Endpoint | None:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from chalicelib.domain.backoff import SCHEDULES, RetryProfile
 from chalicelib.domain.delivery import (
-    ORDERED_LANE,
     Again,
     Arrived,
     Attempt,
@@ -25,10 +24,10 @@ from chalicelib.domain.delivery import (
     after_unknown,
     attempt_key,
     given_up,
-    lane_numbers,
     owed_of_key,
     status_of,
 )
+from chalicelib.domain.endpoint import ORDERED_LANE, lane_numbers
 from chalicelib.domain.outcome import DeathReason, Evidence, Fault, Outcome, Reply, Verdict, judge
 from tests.unit.domain.examples import DELIVERY_ID, ENDPOINT_ID, EVENT_ID, FEW, RECEIVED_MS, owed
 

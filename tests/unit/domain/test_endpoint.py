@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domain.endpoint import Limits, WrappedSecret, header_fault
+from chalicelib.domain.endpoint import Limits, Ordering, WrappedSecret, header_fault
 from tests.unit.domain.examples import FEW, endpoint
 
 
@@ -110,3 +110,11 @@ def test_an_endpoint_shown_in_an_error_has_no_secret_and_no_header_value() -> No
 
 def test_the_defaults_are_those_of_the_documentation() -> None:
     assert Limits() == Limits(rate_per_second=10, burst=20, max_concurrency=8)
+
+
+@pytest.mark.parametrize("cap, lanes", [(8, ("0",)), (25, ("0", "1", "2"))])
+def test_an_ordered_endpoint_has_one_lane_whatever_its_cap(cap: int, lanes: tuple[str, ...]) -> None:
+    of = endpoint(limits=Limits(max_concurrency=cap))
+    assert (of.ordered, of.lanes) == (False, lanes)
+    ordered = endpoint(limits=Limits(max_concurrency=cap), ordering=Ordering.ENDPOINT)
+    assert (ordered.ordered, ordered.lanes) == (True, ("o0",))

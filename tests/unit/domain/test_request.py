@@ -7,12 +7,14 @@ from io import BytesIO
 
 import pytest
 
-from chalicelib.domain.endpoint import header_fault
+from chalicelib.domain.delivery import Lane
+from chalicelib.domain.endpoint import ORDERED_LANE, Ordering, header_fault
 from chalicelib.domain.request import VERSION, Request, build, event_time
 from chalicelib.domain.signing import SignatureForm, verify
 from tests.unit.domain.examples import (
     AWKWARD_BODY,
     DELIVERY_ID,
+    ENDPOINT_ID,
     OTHER_SECRET,
     RECEIVED_MS,
     RECEIVED_S,
@@ -77,6 +79,25 @@ def test_the_wire_contract_is_frozen_byte_for_byte(form: SignatureForm, expected
     request = build(receiver, event(BODY), owed(made=2, generation=1), [SECRET], SENT_S)
     assert request.url == "https://hooks.example.com/in?a=1"
     assert written(request) == expected
+
+
+@FORMS
+def test_f132_a_request_of_an_ordered_endpoint_carries_its_sequence_and_no_other_does(
+    form: SignatureForm,
+) -> None:
+    receiver = endpoint(signature=form, ordering=Ordering.ENDPOINT)
+    lane = Lane("tn_1", ENDPOINT_ID, ORDERED_LANE)
+    plain = dict(build(endpoint(signature=form), event(BODY), owed(), [SECRET], SENT_S).headers)
+    assert "Relay-Event-Sequence" not in plain
+    for made in (0, 3):
+        row = owed(lane=lane, sequence=41, made=made)
+        headers = build(receiver, event(BODY), row, [SECRET], SENT_S).headers
+        assert headers[5:7] == (
+            ("Relay-Event-Time", "2025-11-24T16:00:00.123Z"),
+            ("Relay-Event-Sequence", "41"),
+        )
+        assert plain | dict(headers) | {"Relay-Attempt": "1"} == plain | {"Relay-Event-Sequence": "41"}
+        assert header_fault("relay-event-sequence", "1") is not None
 
 
 @FORMS
