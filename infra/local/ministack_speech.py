@@ -8,21 +8,73 @@ that costs more than the request. Used by `ministack_fast`; figures measured wit
 import importlib
 from collections.abc import Callable
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
+Parse = Callable[[str, Any], Any]
+Fill = Callable[[Any], Any]
 _TEXTS = 4_096
 _KEEP_ALIVE_S = 75
 
 
 def mend_statements() -> None:
-    """Keep the words of statements that were read before, and read none twice in a row."""
-    keywords: Any = importlib.import_module("ministack.services._dynamodb_keywords")
+    """Keep what statements that were read before mean, and read none twice in a row."""
     dynamodb: Any = importlib.import_module("ministack.services.dynamodb")
-    keywords._tokenize = lru_cache(_TEXTS)(keywords._tokenize)  # noqa: SLF001
+    dynamodb.parse_partiql_statement = kept(dynamodb.parse_partiql_statement)
     dynamodb._parse_partiql = _once(dynamodb._parse_partiql)  # noqa: SLF001
 
 
-def _once(parse: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+def kept(parse: Parse) -> Parse:
+    """Read each text once for each row of parameter types, and only put other parameters in after that.
+
+    What a text means depends on the types of its parameters, never on their values, but in a bag. A
+    reading that does not come out the same when it is filled is not kept.
+    """
+
+    @lru_cache(_TEXTS)
+    def form_of(text: str, types: tuple[str, ...]) -> Fill | None:
+        blanks = [{each: f"blank {place}"} for place, each in enumerate(types)]
+        form = _form(parse(text, blanks), {id(each): place for place, each in enumerate(blanks)})
+        others = [{each: f"other {place}"} for place, each in enumerate(types)]
+        return form if form(others) == parse(text, others) else None
+
+    def mended(text: str, parameters: Any) -> Any:  # noqa: ANN401 - ministack has no types
+        given = parameters or []
+        if "<<" in text or not all(isinstance(each, dict) and len(each) == 1 for each in given):
+            return parse(text, parameters)
+        try:
+            form = form_of(text, tuple(next(iter(each)) for each in given))
+        except ValueError:
+            form = None
+        return form(given) if form else parse(text, parameters)
+
+    return mended
+
+
+def _form(node: Any, blanks: dict[int, int]) -> Fill:  # noqa: ANN401 - ministack has no types
+    """Make what builds a reading anew around other parameters; what can be changed is never shared."""
+    place = blanks.get(id(node))
+    if place is not None:
+        return itemgetter(place)
+    match node:
+        case dict():
+            parts = [(key, _form(value, blanks)) for key, value in node.items()]
+            return lambda given: {key: part(given) for key, part in parts}
+        case list():
+            items = [_form(each, blanks) for each in node]
+            return lambda given: [item(given) for item in items]
+        case tuple() if not _flat(node):
+            members = [_form(each, blanks) for each in node]
+            return lambda given: tuple([member(given) for member in members])
+        case _:
+            return lambda _: node
+
+
+def _flat(node: Any) -> bool:  # noqa: ANN401 - ministack has no types
+    return not any(isinstance(each, dict | list | tuple) for each in node)
+
+
+def _once(parse: Parse) -> Parse:
     """Give the second reading of the same statement the first one's result, then forget it."""
     last: list[tuple[str, Any, Any]] = []
 

@@ -188,3 +188,53 @@ def test_deduplication_and_stale_handles_stay_as_they_were(places: tuple[Place, 
         assert again["Failed"][0]["Code"] == "ReceiptHandleIsInvalid"
         _send(place.sqs, url, 1)
         assert "Messages" not in place.sqs.receive_message(QueueUrl=url)
+
+
+STATEMENTS = [
+    """INSERT INTO "rows" VALUE {'pk':?,'sk':?,'n':?,'m':{'deep':[?, 1, 'two']}}""",
+    """UPDATE "rows" SET "n"="n"+? SET "m"."deep"[0]=? WHERE pk=? AND sk=? AND "n"<? RETURNING ALL NEW *""",
+    """UPDATE "rows" SET "own"=? REMOVE "n" WHERE pk=? AND sk=? AND "own" IS MISSING RETURNING ALL NEW *""",
+    """UPDATE "rows" SET "bag"=<<?, ?>> WHERE pk=? AND sk=? RETURNING MODIFIED NEW *""",
+    """DELETE FROM "rows" WHERE pk=? AND sk=? AND "n"=? RETURNING ALL OLD *""",
+    """UPDATE "nothere" SET "n"=? WHERE pk=? AND sk=?""",
+    """UPDATE "rows" WHERE pk=? AND sk=?""",
+    """SELECT * FROM "rows" WHERE pk=? AND sk=?""",
+]
+
+
+def _parameters(chance: random.Random, count: int) -> list[dict[str, Any]]:
+    """Make parameters that mostly suit a statement: few keys, so that rows meet again, and odd values."""
+    likely = [{"S": "few"}, {"S": "one"}, {"S": "two"}, {"N": "1"}, {"N": "2"}]
+    odd = [{"BOOL": True}, {"L": [{"N": "1"}]}, {"M": {"a": {"S": "x"}}}, {"N": "1e200"}]
+    return [chance.choice(odd if chance.random() < 0.1 else likely) for _ in range(count)]
+
+
+def _executed(place: Place, statements: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    answer = place.dynamodb.batch_execute_statement(Statements=statements)
+    return list(answer["Responses"])
+
+
+def test_every_statement_is_answered_the_same_and_leaves_the_same(places: tuple[Place, Place]) -> None:
+    shipped, mended = places
+    chance, seen = random.Random(3), set()
+    for _ in range(80):
+        statements = []
+        for text in chance.sample(STATEMENTS, 4):
+            given = _parameters(chance, text.count("?") - (chance.random() < 0.05))
+            after_key = {"INSERT": 0, "UPDATE": text.partition(" WHERE")[0].count("?")}.get(text[:6], 0)
+            if chance.random() < 0.9:
+                key = [{"S": "few"}, {"S": chance.choice(["one", "two"])}]
+                given[after_key : after_key + 2] = key[: len(given) - after_key]
+            statements.append(
+                {"Statement": text, "Parameters": given, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+            )
+        answered = _executed(mended, statements)
+        assert answered == _executed(shipped, statements), statements
+        seen |= {each.get("Error", {}).get("Code", "done") for each in answered}
+    assert seen >= {"done", "ConditionalCheckFailed", "DuplicateItem", "ResourceNotFound", "ValidationError"}
+    few = {"TableName": "rows", "KeyConditionExpression": "pk = :p"}
+    left = [
+        _pages(place, few | {"ExpressionAttributeValues": {":p": {"S": "few"}}})
+        for place in (mended, shipped)
+    ]
+    assert left[0] == left[1]

@@ -1,4 +1,4 @@
-"""The mended Query looks at fewer items and answers the same."""
+"""What is mended looks at less and answers the same."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.local.ministack_fast import SortedKeys, bounds, page
+from infra.local.ministack_speech import kept
 
 KEYS = st.text("ab#1", min_size=1, max_size=4)
 Matching = Callable[[str, str, str], bool]
@@ -79,3 +80,71 @@ def test_keys_changed_behind_its_back_are_sorted_anew() -> None:
     assert sorted_keys.of(bucket) == ["b"]
     bucket["a"] = 1
     assert sorted_keys.of(bucket) == ["a", "b"]
+
+
+class Reader:
+    """Reads a text of question marks and words; `read` has the texts it was asked to read."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def __call__(self, text: str, parameters: list[dict[str, Any]] | None) -> dict[str, Any]:
+        self.read.append(text)
+        given = iter(parameters or [])
+        found: list[Any] = []
+        for word in text.split():
+            if word == "?":
+                value = next(given, None)
+                if value is None:
+                    raise ValueError("too few")
+                found.append(("lit", value, ["param"]))
+            else:
+                found.append(("name", word))
+        return {"op": "SET", "found": found, "last": found[-1:] and {"of": found[-1]}}
+
+
+VALUES = st.sampled_from([{"S": "a"}, {"S": "b"}, {"N": "1"}, {"M": {"k": {"S": "v"}}}, {"L": []}])
+TEXTS = st.sampled_from(["? a ?", "? ?", "a", "? b", ""])
+
+
+@given(st.lists(st.tuples(TEXTS, st.lists(VALUES, max_size=3))))
+def test_a_kept_reading_is_what_reading_again_would_be(asked: list[tuple[str, list[dict[str, Any]]]]) -> None:
+    mended, plain = kept(Reader()), Reader()
+    for text, parameters in asked:
+        try:
+            expected: dict[str, Any] | None = plain(text, parameters)
+        except ValueError:
+            expected = None
+        try:
+            assert mended(text, parameters) == expected
+        except ValueError:
+            assert expected is None
+
+
+def test_a_text_is_read_once_for_each_row_of_types() -> None:
+    reader = Reader()
+    mended = kept(reader)
+    mended("? a ?", [{"S": "1"}, {"N": "1"}])
+    before = len(reader.read)
+    for number in range(5):
+        mended("? a ?", [{"S": f"{number}"}, {"N": f"{number}"}])
+    assert len(reader.read) == before
+    mended("? a ?", [{"N": "1"}, {"N": "1"}])
+    assert len(reader.read) > before
+
+
+def test_what_one_reading_is_made_into_changes_no_other() -> None:
+    mended = kept(Reader())
+    first = mended("? a", [{"S": "1"}])
+    first["found"].clear()
+    first["last"]["of"] = None
+    assert mended("? a", [{"S": "2"}]) == Reader()("? a", [{"S": "2"}])
+
+
+def test_a_reading_that_goes_by_the_values_is_not_kept() -> None:
+    def counting(_: str, parameters: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"same": parameters[0]["S"] == parameters[1]["S"], "first": str(parameters[0])}
+
+    mended = kept(counting)
+    for pair in ([{"S": "a"}, {"S": "b"}], [{"S": "a"}, {"S": "a"}]):
+        assert mended("? ?", pair) == counting("? ?", pair)
