@@ -204,8 +204,13 @@ STATEMENTS = [
 
 def _parameters(chance: random.Random, count: int) -> list[dict[str, Any]]:
     """Make parameters that mostly suit a statement: few keys, so that rows meet again, and odd values."""
-    likely = [{"S": "few"}, {"S": "one"}, {"S": "two"}, {"N": "1"}, {"N": "2"}]
-    odd = [{"BOOL": True}, {"L": [{"N": "1"}]}, {"M": {"a": {"S": "x"}}}, {"N": "1e200"}]
+    likely: list[dict[str, Any]] = [{"S": "few"}, {"S": "one"}, {"S": "two"}, {"N": "1"}, {"N": "2"}]
+    odd: list[dict[str, Any]] = [
+        {"BOOL": True},
+        {"L": [{"N": "1"}]},
+        {"M": {"a": {"S": "x"}}},
+        {"N": "1e200"},
+    ]
     return [chance.choice(odd if chance.random() < 0.1 else likely) for _ in range(count)]
 
 
