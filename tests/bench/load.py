@@ -62,7 +62,7 @@ async def post_all(port: int, path: str, bodies: Sequence[tuple[bytes, int]], pa
         for place in waiting:
             body, events = bodies[place]
             await pace.enter(events)
-            posted.answers[place] = await _exchange(reader, writer, path, body)
+            posted.answers[place] = await exchange(reader, writer, path, body)
         writer.close()
 
     watching = asyncio.ensure_future(pace.watch())
@@ -73,9 +73,10 @@ async def post_all(port: int, path: str, bodies: Sequence[tuple[bytes, int]], pa
     return posted
 
 
-async def _exchange(
+async def exchange(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: bytes
 ) -> tuple[int, bytes]:
+    """Post a body and give the answer's status and body."""
     lines = [
         f"POST {path} HTTP/1.1",
         "Host: bench",

@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from typing import Any, Self
 
 READY_WITHIN_S = 60
 AS_SHIPPED = bool(os.environ.get("RELAYBENCH_AS_SHIPPED"))
+COUNTED = "tests.bench.counted_app:app"
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -47,12 +49,14 @@ class Costs:
 class BenchStack:
     """One `make dev` on free ports and an own state folder, its functions counted."""
 
-    def __init__(self, *, slots: int = 64) -> None:
-        """Choose ports; entering starts it."""
+    def __init__(self, *, slots: int = 64, app: str = COUNTED, schedule_speed: float = 1.0) -> None:
+        """Choose ports; entering starts it, with schedules so many times as often as deployed."""
         self._folder = tempfile.TemporaryDirectory(prefix="relaybench-")
         self.state = Path(self._folder.name)
         self.api_port, self.receiver_port, self._emulator_port = _free_ports(3)
         self._slots = slots
+        self._app = app
+        self._schedule_speed = schedule_speed
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -63,7 +67,8 @@ class BenchStack:
             sys.executable, "-m", "infra.local.dev", "--stop-with-stdin",
             "--api-port", str(self.api_port), "--receiver-port", str(self.receiver_port),
             "--emulator-port", str(self._emulator_port), "--state-dir", str(self.state / "relay"),
-            "--slots", str(self._slots), "--app", "tests.bench.counted_app:app",
+            "--slots", str(self._slots), "--app", self._app,
+            "--schedule-speed", str(self._schedule_speed),
             *([] if AS_SHIPPED else ["--fast-emulator"]),
         ]  # fmt: skip
         self._process = subprocess.Popen(
@@ -86,6 +91,17 @@ class BenchStack:
             process.wait(60)
         self._folder.cleanup()
 
+    def stop_at_once(self) -> None:
+        """Kill everything: a polite stop waits for whoever hangs."""
+        process = self._process
+        if process is None:
+            return
+        process.kill()
+        for pid in self._children().values():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait(60)
+
     def ask(self, method: str, path: str, body: object = None, *, receiver: bool = False) -> Any:  # noqa: ANN401 - any JSON
         """Call the API, or the receiver, and give its JSON answer."""
         port = self.receiver_port if receiver else self.api_port
@@ -100,8 +116,7 @@ class BenchStack:
 
     def costs(self) -> Costs:
         """Read what the functions' processes have used so far."""
-        children = json.loads((self.state / "relay" / "dev.json").read_text())["children"]
-        cpu_s = {name: _cpu_s(pid) for name, pid in children.items()}
+        cpu_s = {name: _cpu_s(pid) for name, pid in self._children().items()}
         calls: Counter[str] = Counter()
         totals = Counter[str]()
         for path in (self.state / "counts").glob("*.json"):
@@ -109,6 +124,10 @@ class BenchStack:
             calls.update(counts.pop("calls"))
             totals.update(counts)
         return Costs(cpu_s, calls, totals["write_units"], totals["admitted"], totals["granted"])
+
+    def _children(self) -> dict[str, int]:
+        children: dict[str, int] = json.loads((self.state / "relay" / "dev.json").read_text())["children"]
+        return children
 
     def _wait_ready(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + READY_WITHIN_S
