@@ -258,10 +258,10 @@ def deliver() -> Deliver:
         payloads(),
         sealer(),
         sender(),
-        bells(),
         clock(),
         dice(),
         settings().total_timeout_secs * 1000,
+        settings().payload_max_bytes,
     )
 
 

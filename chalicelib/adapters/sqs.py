@@ -11,6 +11,7 @@ from chalicelib.adapters.aws_json import JsonService
 from chalicelib.application.ports import Bell, Unavailable
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Lane
+from chalicelib.domain.gate import Queue
 from chalicelib.wire import bell as bells
 
 BATCH_MAX = 10
@@ -37,7 +38,7 @@ class Queues:
 
 
 class SqsBells:
-    """Rings lanes on the FIFO shard of their endpoint."""
+    """Rings lanes on the FIFO queue of their endpoint: its shard, or one apart for how it behaves."""
 
     def __init__(self, service: JsonService, queues: Queues, shards: int) -> None:
         """Ring on that many shards."""
@@ -49,20 +50,22 @@ class SqsBells:
         """Ring each lane on its endpoint's queue; the number of bells lost."""
         by_queue: dict[str, list[Bell]] = {}
         for each in rung:
-            by_queue.setdefault(self._queue_of(each.lane), []).append(each)
+            by_queue.setdefault(self._queue_of(each), []).append(each)
         return sum(self._send(queue, batch) for queue, some in by_queue.items() for batch in _tens(some))
 
-    def ring_later(self, lane: Lane, delay_s: int) -> int:
+    def ring_later(self, lane: Lane, delay_s: int, queue: Queue = Queue.SHARD) -> int:
         """Ring a lane after a delay of 0 to 900 seconds; the number of bells lost."""
-        body = json.dumps({"lane": lane.name})
+        body = bells.dump_delayed(lane, queue)
         return self._send_plain("delayed", body, min(DELAY_MAX_S, max(0, delay_s)))
 
     def call_fan_out(self, tenant: str, event_id: str) -> int:
         """Tell the fan-out function that an event waits for it; the number of calls lost."""
         return self._send_plain("fan-out", json.dumps({"tenant": tenant, "event_id": event_id}), 0)
 
-    def _queue_of(self, lane: Lane) -> str:
-        return f"shard-{int(ids.endpoint_tag(lane.endpoint_id), 16) % self._shards}.fifo"
+    def _queue_of(self, bell: Bell) -> str:
+        if bell.queue is not Queue.SHARD:
+            return f"{bell.queue.value}.fifo"
+        return f"shard-{int(ids.endpoint_tag(bell.lane.endpoint_id), 16) % self._shards}.fifo"
 
     def _send(self, queue: str, batch: Sequence[Bell]) -> int:
         entries: Any = [

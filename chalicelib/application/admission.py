@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from chalicelib.application.ports import Changed, Gates
+from chalicelib.application.ports import Gates
 from chalicelib.application.visit import Visit
 from chalicelib.domain import gate as gates
 from chalicelib.domain.gate import Ask, Gate, Grant, Hold, HoldReason, Lease, Rules, Turn
 
 TRIES = 4
+LATE_BELL_MS = 5_000
+FULL_LOOKS = 3
 _KNOWN_MAX = 10_000
 
 
@@ -104,7 +106,7 @@ class Admission:
                     asked.append((visit, answer))
                 case _:
                     assert_never(answer)
-        return self._change(asked, decisions)
+        return self._change(asked, now_us, decisions)
 
     def _answers(
         self, visits: Sequence[Visit], now_us: int, decisions: Decisions
@@ -122,18 +124,21 @@ class Admission:
         gate = self.known.get(visit.gate_key)
         if gate is None:
             return None
-        wish = Ask(visit.lane.number, visit.holder, tuple(row.key for row in visit.wanted))
-        return gates.ask(gate, wish, now_us, self.rules)
+        return gates.ask(gate, _wish(visit, now_us), now_us, self.rules)
 
-    def _change(self, asked: Sequence[tuple[Visit, Grant | Turn]], decisions: Decisions) -> list[Visit]:
+    def _change(
+        self, asked: Sequence[tuple[Visit, Grant | Turn]], now_us: int, decisions: Decisions
+    ) -> list[Visit]:
         changes = [(visit.gate_key, each.change) for visit, each in asked]
         again = []
         for (visit, answer), result in zip(asked, self.gates.change(changes), strict=True):
-            self.known.put(visit.gate_key, result.gate)
+            gate = result.gate
+            self.known.put(visit.gate_key, gate)
             decisions.fresh.add(visit.gate_key)
             match answer:
-                case Grant() if (lease := _lease_of(visit, result)) is not None:
-                    visit.claim = replace(answer.claim, lease=lease)
+                case Grant() if gate is not None and (lease := _lease_of(visit, gate)) is not None:
+                    claim = replace(answer.claim, lease=lease)
+                    visit.admit(claim, gates.moments(claim, gate, now_us))
                     decisions.admitted.append(Admitted(visit))
                 case Turn() if result.made:
                     decisions.opened.append(visit)
@@ -148,7 +153,14 @@ def _rests_on_gate(answer: Grant | Turn | Hold | None) -> bool:
     return isinstance(answer, Hold) or (isinstance(answer, Grant) and answer.takes_over is not None)
 
 
-def _lease_of(visit: Visit, result: Changed) -> Lease | None:
+def _wish(visit: Visit, now_us: int) -> Ask:
+    keys = tuple(row.key for row in visit.wanted)
+    late = not visit.round and now_us // 1000 - visit.call.rung_ms > LATE_BELL_MS
+    quiet = late or visit.full >= FULL_LOOKS
+    return Ask(visit.lane.number, visit.holder, keys, visit.more, quiet, visit.lane.ordered)
+
+
+def _lease_of(visit: Visit, gate: Gate) -> Lease | None:
     """Find the visit's own lease; also a refusal shows it, when the change was made and its answer lost."""
-    lease = result.gate.leases.get(visit.lane.number) if result.gate else None
+    lease = gate.leases.get(visit.lane.number)
     return lease if lease is not None and lease.holder == visit.holder else None

@@ -6,11 +6,12 @@ at the same moment is asked of the store in one call.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 
 from chalicelib.application.admission import Admission, Decisions
-from chalicelib.application.ports import Bell, Bells, Clock, Finished, Outbox, Receipts, Unavailable, Work
+from chalicelib.application.ports import Clock, Finished, Outbox, Receipts, Unavailable, Work
 from chalicelib.application.sending import MARGIN_MS, Sending
-from chalicelib.application.settlement import BELL_DELAY_MAX_S, Settlement, sending_over
+from chalicelib.application.settlement import BELL_DELAY_MAX_S, Settlement
 from chalicelib.application.visit import Attempted, Stage, Visit, trusted_ms
 from chalicelib.domain.delivery import Owed
 from chalicelib.domain.gate import Hold
@@ -23,6 +24,8 @@ WAVE_S = 0.05
 IN_PLACE_MS = 2_000
 HIDE_MS = 60_000
 AFTER_FAILURE_S = 5
+# Ingest may have seen a lane quiet just before it was not; by then whatever it did so for is written.
+AFTER_QUIET_MS = 61_000
 
 
 class Batch:
@@ -36,7 +39,6 @@ class Batch:
         admission: Admission,
         sending: Sending,
         settlement: Settlement,
-        bells: Bells,
         clock: Clock,
         receipts: Receipts,
         time_left_ms: Callable[[], int],
@@ -51,7 +53,6 @@ class Batch:
         self._admission = admission
         self._sending = sending
         self._settlement = settlement
-        self._bells = bells
         self._clock = clock
         self._receipts = receipts
         self._time_left_ms = time_left_ms
@@ -63,7 +64,7 @@ class Batch:
             now_ms = self._clock.now_ms()
             due = [each for each in self._open if each.stage is Stage.WANTING and each.wake_ms <= now_ms]
             self._begin(due, outbox)
-            self._end(self._collect(outbox))
+            self._end(self._collect(outbox), outbox)
             self._open = [each for each in self._open if each.stage is not Stage.DONE]
             if self._open:
                 self._delete_finished()
@@ -108,14 +109,15 @@ class Batch:
         now_ms = self._clock.now_ms()
         visit.more = False
         first = visit.round == 0 and not visit.waited_ms and not visit.buried
-        visit.wanted = visit.call.rows(now_ms, self._trusted_ms) if first else []
+        hinted = first and not visit.lane.ordered
+        visit.wanted = visit.call.rows(now_ms, self._trusted_ms) if hinted else []
         if visit.wanted:
             return True
-        rows = self._work.peek(visit.lane, PEEK)
-        ready = [row for row in rows if row.ready_ms <= now_ms]
-        visit.wanted = _suspect(ready) or ready
-        visit.more = len(ready) == PEEK or len(ready) > len(visit.wanted)
-        visit.next_ms = next((row.ready_ms for row in rows if row.ready_ms > now_ms), 0)
+        self._look(visit, now_ms)
+        if not visit.wanted and self._settlement.drained(visit, known=not first or bool(visit.call.hints)):
+            self._look(visit, now_ms)
+            if not visit.wanted:
+                self._settlement.ring_at(visit, now_ms + AFTER_QUIET_MS)
         if visit.wanted:
             return True
         if 0 < visit.next_ms <= now_ms + AHEAD_MS and self._time_for_more():
@@ -123,6 +125,15 @@ class Batch:
         else:
             self._finish(visit)
         return False
+
+    def _look(self, visit: Visit, now_ms: int) -> None:
+        """Ask the store what a lane owes; in an ordered one nothing may pass the first."""
+        rows = self._work.peek(visit.lane, PEEK)
+        ready = list(takewhile(lambda row: row.ready_ms <= now_ms, rows))
+        visit.wanted = _suspect(ready) or ready
+        visit.more = len(ready) == PEEK or len(ready) > len(visit.wanted)
+        visit.full = visit.full + 1 if len(ready) == PEEK else 0
+        visit.next_ms = rows[len(ready)].ready_ms if len(ready) < len(rows) else 0
 
     def _hold(self, visit: Visit, hold: Hold) -> None:
         now_ms = self._clock.now_ms()
@@ -134,31 +145,41 @@ class Batch:
         wait_ms = until_ms - now_ms
         if wait_ms <= IN_PLACE_MS and visit.waited_ms < IN_PLACE_MS and self._time_for_more():
             visit.wait_until(max(until_ms, now_ms), now_ms)
-        elif wait_ms <= HIDE_MS:
+            return
+        self._settlement.held(visit, hold, until_ms)
+        if wait_ms <= HIDE_MS:
             self._keep(visit, max(1, -(-wait_ms // 1000)))
         else:
             self._settlement.ring_at(visit, min(until_ms, now_ms + BELL_DELAY_MAX_S * 1000))
             self._delete(visit)
 
     def _send(self, visits: Sequence[Visit], outbox: Outbox) -> None:
-        try:
-            started = self._sending.start(visits, outbox)
-        except Unavailable:
-            self._give_back(visits)
-            raise
-        self.failures += started.failures
-        for visit in visits:
-            visit.stage = Stage.SENDING
-        over = [visit for visit in visits if not visit.sending]
-        with self._alone(*over):
-            self._settlement.close(started.arrived, over)
-            for visit in over:
-                self._next(visit)
+        """Start what may be started, and go on at once where that turned out to be nothing."""
+        going = list(visits)
+        while going:
+            try:
+                started = self._sending.start(going, outbox)
+            except Unavailable:
+                self._give_back(going)
+                raise
+            self.failures += started.failures
+            for visit in going:
+                visit.stage = Stage.SENDING
+            over = [visit for visit in going if visit.over]
+            going = [visit for visit in going if visit.granted and not visit.sending]
+            with self._alone(*over, *going):
+                self._settlement.close(started.arrived, over)
+                for visit in over:
+                    self._next(visit)
+            going = [visit for visit in going if visit.stage is not Stage.DONE]
 
     def _give_back(self, visits: Sequence[Visit]) -> None:
         """Give back the leases under which nothing was started, so that nothing is taken for unknown."""
+        idle = [visit for visit in visits if not visit.sending]
+        for visit in idle:
+            visit.stop()
         with suppress(Unavailable):
-            self._settlement.close([], [visit for visit in visits if not visit.sending])
+            self._settlement.close([], idle)
 
     def _collect(self, outbox: Outbox) -> list[Finished]:
         """Wait for the first send to end, then a moment for others; or until a lane is due again."""
@@ -177,34 +198,54 @@ class Batch:
             return self._sending.request_timeout_ms / 1000
         return max(0.0, (min(wakes) - self._clock.now_ms()) / 1000)
 
-    def _end(self, ended: Sequence[Finished]) -> None:
+    def _end(self, ended: Sequence[Finished], outbox: Outbox) -> None:
         if not ended:
             return
         sending = [visit for visit in self._open if visit.stage is Stage.SENDING]
         owner = {key: visit for visit in sending for key in visit.sending}
         live = [(owner[each.key], each) for each in ended if each.key in owner]
-        results = [self._settlement.judged(visit, each) for visit, each in live]
-        over = [visit for visit in self._open if sending_over(visit)]
+        results = [each for each in (self._settlement.judged(*one) for one in live) if each is not None]
+        over = [visit for visit in self._open if visit.over]
         with self._alone(*(visit for visit, _ in live), *over):
             self.attempted += self._settlement.wave(results, over)
             for visit in over:
                 self._next(visit)
+        self._send_next(outbox)
+
+    def _send_next(self, outbox: Outbox) -> None:
+        """Let ordered lanes go on with their next, now that the one before is settled."""
+        going = [visit for visit in self._open if visit.stage is Stage.SENDING and not visit.sending]
+        if not going:
+            return
+        if not self._time_for_more():
+            for visit in going:
+                visit.stop()
+        with self._alone(*going):
+            stopped = [visit for visit in going if visit.over]
+            self._settlement.close([], stopped)
+            for visit in stopped:
+                self._next(visit)
+            self._send([visit for visit in going if visit.granted], outbox)
 
     def _next(self, visit: Visit) -> None:
         visit.round += 1
         if visit.stuck:
             self._keep(visit, AFTER_FAILURE_S)
-        elif visit.more and visit.round < ROUNDS and self._time_for_more():
+        elif self._goes_on(visit) and visit.round < ROUNDS and self._time_for_more():
             visit.stage = Stage.WANTING
             visit.wake_ms = 0
         else:
             self._finish(visit)
 
+    def _goes_on(self, visit: Visit) -> bool:
+        """Say whether a lane has more, or has to be looked at before it may be rung again."""
+        return visit.more or self._settlement.is_quiet(visit)
+
     def _time_for_more(self) -> bool:
         return self._time_left_ms() > self._sending.request_timeout_ms + 2 * MARGIN_MS
 
     def _finish(self, visit: Visit) -> None:
-        if visit.more and self._bells.ring([Bell(visit.lane, self._clock.now_ms())]):
+        if self._goes_on(visit) and self._settlement.ring_again(visit):
             self._keep(visit, 1)
             return
         if visit.next_ms:
@@ -237,6 +278,10 @@ class Batch:
 
 
 def _suspect(ready: Sequence[Owed]) -> list[Owed]:
-    """Single out a row whose senders died twice, the least tried first: if it kills, it kills alone."""
-    suspects = [row for row in ready if row.unknowns >= SUSPECT_UNKNOWNS]
+    """Single out a row whose senders died twice, the least tried first: if it kills, it kills alone.
+
+    In an ordered lane only the first can have been sent.
+    """
+    among = ready[:1] if ready and ready[0].lane.ordered else ready
+    suspects = [row for row in among if row.unknowns >= SUSPECT_UNKNOWNS]
     return [min(suspects, key=lambda row: row.unknowns)] if suspects else []

@@ -12,7 +12,6 @@ from chalicelib.application.admission import Admission
 from chalicelib.application.batch import Batch
 from chalicelib.application.ports import (
     Bell,
-    Bells,
     Clock,
     Dice,
     Payloads,
@@ -49,10 +48,10 @@ class Deliver:
     payloads: Payloads
     sealer: Sealer
     sender: Sender
-    bells: Bells
     clock: Clock
     dice: Dice
     request_timeout_ms: int
+    payload_max: int
 
     def run(self, calls: Sequence[Call], receipts: Receipts, time_left_ms: Callable[[], int]) -> Report:
         """Work off a batch, a call per lane; a finished lane's bells are deleted while others work.
@@ -61,7 +60,13 @@ class Deliver:
         own ends only the lanes it concerns: one bell of each comes back, and their leases run out.
         """
         sending = Sending(
-            self.work, self.settlement, self.payloads, self.sealer, self.clock, self.request_timeout_ms
+            self.work,
+            self.settlement,
+            self.payloads,
+            self.sealer,
+            self.clock,
+            self.request_timeout_ms,
+            self.payload_max,
         )
         batch = Batch(
             [self._visit(call) for call in calls],
@@ -69,7 +74,6 @@ class Deliver:
             admission=self.admission,
             sending=sending,
             settlement=self.settlement,
-            bells=self.bells,
             clock=self.clock,
             receipts=receipts,
             time_left_ms=time_left_ms,

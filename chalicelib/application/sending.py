@@ -18,12 +18,13 @@ from chalicelib.application.ports import (
 )
 from chalicelib.application.settlement import Settlement
 from chalicelib.application.visit import Visit
+from chalicelib.domain import gate as gates
 from chalicelib.domain import request as requests
 from chalicelib.domain.delivery import Again, Dead, Owed, after_unknown, owed_of_key
 from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.event import matching_patterns
 from chalicelib.domain.gate import Lease
-from chalicelib.domain.outcome import DeathReason, Outcome
+from chalicelib.domain.outcome import DeathReason, Outcome, unsendable
 
 MARGIN_MS = 2_000
 
@@ -37,6 +38,12 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class _Row:
+    owed: Owed
+    moment_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sending:
     """Starts the sends of admitted lanes."""
 
@@ -46,13 +53,14 @@ class Sending:
     sealer: Sealer
     clock: Clock
     request_timeout_ms: int
+    payload_max: int
 
     def start(self, visits: Sequence[Visit], outbox: Outbox) -> Started:
-        """Re-read what the visits were granted and start each send that may still be made."""
+        """Re-read what the visits may start now and start each send that may still be made."""
         started = Started()
-        granted = [(visit, row) for visit in visits for row in _granted(visit)]
-        found = self.work.reread([row for _, row in granted])
-        for visit, row in granted:
+        taken = [(visit, *each) for visit in visits for each in visit.take()]
+        found = self.work.reread([row for _, row, _ in taken])
+        for visit, row, moment_us in taken:
             owed, attempt = found.owed.get(row.key), found.attempts.get(row.key)
             if owed is None:
                 continue
@@ -60,32 +68,41 @@ class Sending:
                 started.arrived.append(owed)
             elif attempt is not None or owed.made != row.made:
                 visit.more = True
+                visit.stop()
             elif not visit.stuck:
-                self._start_alone(visit, owed, found, outbox, started)
+                self._start_alone(visit, _Row(owed, moment_us), found, outbox, started)
         return started
 
     def bury(self, visit: Visit, dead: Lease) -> None:
-        """Tell of what a dead holder had in flight; the lane is then looked at anew."""
+        """Tell of what a dead holder had in flight; the lane is then looked at anew.
+
+        Of an ordered lane that was one delivery at most: the first that is still owed.
+        """
         rows = [owed_of_key(visit.lane, key) for key in dead.keys]
         found = self.work.reread(rows)
-        now_ms = self.clock.now_ms()
-        moves: list[tuple[Owed, Again | Dead]] = []
-        for row in rows:
-            owed = found.owed.get(row.key)
-            if owed is not None and owed.made == row.made and row.key not in found.attempts:
-                moves.append((owed, after_unknown(owed, now_ms)))
+        owing = [(row, found.owed[row.key]) for row in rows if row.key in found.owed]
+        if visit.lane.ordered:
+            owing = owing[:1]
+        held_ms = self.settlement.held_sum_ms(visit)
+        moves: list[tuple[Owed, Again | Dead]] = [
+            (owed, after_unknown(owed, self.clock.now_ms(), held_ms))
+            for row, owed in owing
+            if owed.made == row.made and row.key not in found.attempts
+        ]
         self.settlement.bury(moves)
         visit.buried = dead.holder
 
-    def _start_alone(self, visit: Visit, owed: Owed, found: Reread, outbox: Outbox, started: Started) -> None:
+    def _start_alone(self, visit: Visit, row: _Row, found: Reread, outbox: Outbox, started: Started) -> None:
         """Start a send; when its body or its secrets cannot be had, what was started goes on."""
         try:
-            self._start(visit, owed, found, outbox)
+            self._start(visit, row, found, outbox)
         except Unavailable as error:
             started.failures.append(error)
             visit.stuck = True
+            visit.stop()
 
-    def _start(self, visit: Visit, owed: Owed, found: Reread, outbox: Outbox) -> None:
+    def _start(self, visit: Visit, row: _Row, found: Reread, outbox: Outbox) -> None:
+        owed = row.owed
         stored = found.events.get((owed.lane.tenant, owed.event_id))
         endpoint = found.endpoints.get(visit.gate_key)
         reason = _must_end(stored, endpoint)
@@ -93,40 +110,36 @@ class Sending:
             self.settlement.give_up(owed, reason)
             return
         if stored is None or endpoint is None or endpoint.state is EndpointState.DISABLED:
+            visit.granted = []
             return
         request = self._request(stored, endpoint, owed)
-        if request is None:
-            self.settlement.give_up(owed, DeathReason.EXPIRED)
-        elif self._lease_lasts(visit):
+        if isinstance(request, DeathReason):
+            self.settlement.give_up(owed, request)
+            return
+        after_s, within_s = self._when(visit, row.moment_us)
+        if after_s <= within_s:
             visit.sending[owed.key] = (owed, endpoint)
-            outbox.start(owed.key, request)
+            outbox.start(owed.key, request, after_s, within_s)
         else:
             visit.more = True
+            visit.stop()
 
-    def _request(self, stored: StoredEvent, endpoint: Endpoint, owed: Owed) -> requests.Request | None:
+    def _request(self, stored: StoredEvent, endpoint: Endpoint, owed: Owed) -> requests.Request | DeathReason:
         event = stored.event
-        if stored.payload_key:
-            body = self.payloads.get(stored.payload_key)
-            if body is None:
-                return None
-            event = replace(event, body=body)
+        body = self.payloads.get(stored.payload_key) if stored.payload_key else event.body
+        reason = unsendable(None if body is None else len(body), self.payload_max)
+        if body is None or reason is not None:
+            return reason or DeathReason.EXPIRED
         now_s = self.clock.now_ms() // 1000
         secrets = [self.sealer.unseal(event.tenant, each) for each in endpoint.live_secrets(now_s)]
-        return requests.build(endpoint, event, owed, secrets, now_s)
+        return requests.build(endpoint, replace(event, body=body), owed, secrets, now_s)
 
-    def _lease_lasts(self, visit: Visit) -> bool:
-        if visit.claim is None:
-            return False
-        left_ms = visit.claim.lease.until // 1000 - self.clock.now_ms()
-        return left_ms >= self.request_timeout_ms + MARGIN_MS
-
-
-def _granted(visit: Visit) -> list[Owed]:
-    if visit.claim is None:
-        raise RuntimeError("an admitted visit has a lease")
-    count = visit.claim.lease.count
-    visit.more |= len(visit.wanted) > count
-    return visit.wanted[:count]
+    def _when(self, visit: Visit, moment_us: int) -> tuple[float, float]:
+        """Say in how many seconds a send may begin, and in how many it must have: its lease outlasts it."""
+        now_us = self.clock.now_us()
+        until_us = visit.claim.lease.until if visit.claim else now_us
+        within_us = until_us - now_us - (self.request_timeout_ms + MARGIN_MS) * 1000
+        return max(0, moment_us - now_us) / gates.SECOND, within_us / gates.SECOND
 
 
 def _must_end(stored: StoredEvent | None, endpoint: Endpoint | None) -> DeathReason | None:

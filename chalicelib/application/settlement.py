@@ -6,19 +6,31 @@ any two writes, the next holder finishes what is left. A failure is one transact
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from chalicelib.application.admission import KnownGates
-from chalicelib.application.ports import Bells, Changed, Clock, Dice, Endpoints, Finished, Gates, Work
-from chalicelib.application.visit import Attempted, Stage, Visit
+from chalicelib.application.ports import (
+    Bell,
+    Bells,
+    Changed,
+    Clock,
+    Dice,
+    Endpoints,
+    Finished,
+    Gates,
+    Work,
+)
+from chalicelib.application.visit import Attempted, Visit
 from chalicelib.domain import gate as gates
+from chalicelib.domain.backoff import RETRY_AFTER_CEILING
 from chalicelib.domain.change import Change
 from chalicelib.domain.delivery import (
     Again,
     Arrived,
     Attempt,
     Dead,
+    Held,
     Lane,
     Owed,
     Status,
@@ -27,10 +39,22 @@ from chalicelib.domain.delivery import (
     after_send,
     given_up,
 )
-from chalicelib.domain.endpoint import Endpoint, EndpointState
-from chalicelib.domain.gate import Gate, Rules
-from chalicelib.domain.outcome import DeathReason, Verdict, judge
+from chalicelib.domain.endpoint import Endpoint, EndpointState, lane_numbers
+from chalicelib.domain.gate import (
+    QUICK_MS,
+    Breaker,
+    Claim,
+    Gate,
+    Hold,
+    Leaving,
+    Queue,
+    Rules,
+    Spell,
+    Told,
+)
+from chalicelib.domain.outcome import DeathReason, Fault, Reply, Verdict, judge
 
+TIMEOUTS = frozenset({Fault.TIMEOUT, Fault.CONNECT_TIMEOUT})
 BELL_DELAY_MAX_S = 900
 _COMING_MAX = 10_000
 GONE_REASON = "the endpoint answered 410 Gone"
@@ -65,38 +89,51 @@ class Settlement:
     rules: Rules
     coming_ms: dict[Lane, int] = field(default_factory=dict)
 
-    def judged(self, visit: Visit, finished: Finished) -> Result:
-        """Take a finished send out of its visit and decide what it means."""
+    def judged(self, visit: Visit, finished: Finished) -> Result | None:
+        """Take a finished send out of its visit and decide what it means; None: it never began."""
         owed, endpoint = visit.sending.pop(finished.key)
+        if not finished.begun:
+            visit.more = True
+            return None
         verdict = judge(finished.reply, datetime.fromtimestamp(finished.ended_ms / 1000, UTC))
-        visit.evidence.append(verdict.evidence)
-        timing = Timing(finished.began_ms, finished.ended_ms, self.dice.jitter())
+        visit.told.append(told_of(verdict, finished.reply))
+        held = self._held(visit, owed, finished.began_ms)
+        timing = Timing(finished.began_ms, finished.ended_ms, self.dice.jitter(), held)
         step = after_send(owed, finished.reply, verdict, endpoint.retry_profile, timing)
+        if isinstance(step, Again):
+            visit.stop()
         return Result(visit, owed, endpoint, verdict, step)
 
     def wave(self, results: Sequence[Result], over: Sequence[Visit]) -> list[Attempted]:
         """Settle what has ended, and the leases of the visits that have nothing left in flight."""
+        self._disable_gone(results)
         arrived = [each for each in results if isinstance(each.step, Arrived)]
-        inserted = self.work.insert([(each.owed, _attempt(each.step)) for each in arrived]) if arrived else []
+        attempts = [(each.owed, _attempt(each.step)) for each in arrived]
+        now_us = self.clock.now_us()
+        holds = self._not_noted(over, now_us)
+        inserted = self.work.insert(attempts, holds) if attempts or holds else []
         settled = [each for each, done in zip(arrived, inserted, strict=True) if done]
         for each, done in zip(arrived, inserted, strict=True):
-            each.visit.more |= not done
+            if not done:
+                each.visit.more = True
+                each.visit.stop()
         settled += self._moved([each for each in results if not isinstance(each.step, Arrived)])
         closing = [each.owed for each in settled if isinstance(each.step, Arrived)]
-        self.close(closing, over)
-        self._tell_endpoints(results)
+        self.close(closing, over, now_us)
+        self._hold_endpoints(results)
         return [_attempted(each) for each in settled]
 
-    def close(self, arrived: Sequence[Owed], over: Sequence[Visit]) -> None:
+    def close(self, arrived: Sequence[Owed], over: Sequence[Visit], now_us: int = 0) -> None:
         """Remove owed rows whose attempts are in and give back the leases of finished visits."""
-        changes = [(visit.gate_key, self._settled(visit)) for visit in over]
+        now_us = now_us or self.clock.now_us()
+        changes = [(visit.gate_key, self._settled(visit, self._leaving(visit), now_us)) for visit in over]
         if not arrived and not changes:
             return
         answers = self.work.close(arrived, changes)
         for visit, answer in zip(over, answers, strict=True):
             self.known.put(visit.gate_key, self._after_settling(visit, answer))
             visit.claim = None
-            visit.evidence.clear()
+            visit.told.clear()
 
     def bury(self, moves: Sequence[tuple[Owed, Again | Dead]]) -> None:
         """Record deliveries that ended or moved without a send of this visit."""
@@ -120,7 +157,7 @@ class Settlement:
             return
         if len(self.coming_ms) >= _COMING_MAX:
             self.coming_ms.clear()
-        if not self.bells.ring_later(visit.lane, delay_s):
+        if not self.bells.ring_later(visit.lane, delay_s, self._queue(visit)):
             self.coming_ms[visit.lane] = due_ms
 
     def open_bell(self, visit: Visit) -> None:
@@ -128,6 +165,49 @@ class Settlement:
         gate = self.known.get(visit.gate_key)
         if gate is not None:
             self.ring_at(visit, min(gate.open_until // 1000, self.clock.now_ms() + BELL_DELAY_MAX_S * 1000))
+
+    def ring_again(self, visit: Visit) -> int:
+        """Ring a lane that goes on later; the number of bells lost."""
+        return self.bells.ring([Bell(visit.lane, self.clock.now_ms(), queue=self._queue(visit))])
+
+    def held(self, visit: Visit, hold: Hold, until_ms: int) -> None:
+        """Note that an endpoint is held, and when the bell comes that this lane is left with."""
+        gate = self.known.get(visit.gate_key)
+        if gate is None:
+            return
+        number = visit.lane.number
+        change = gates.hold_begun(gate, hold.reason, self.clock.now_us(), lane=number, due=until_ms * 1000)
+        if change is not None:
+            self.known.put(visit.gate_key, self._change(visit, change))
+
+    def held_sum_ms(self, visit: Visit) -> int:
+        """Say how long the endpoint of a visit was held in all, as far as this process knows."""
+        gate = self.known.get(visit.gate_key)
+        return gates.held_sum(gate, self.clock.now_us()) // 1000 if gate else 0
+
+    def is_quiet(self, visit: Visit) -> bool:
+        """Say whether nobody rings the lane of a visit, so that it has to leave a bell or end that."""
+        gate = self.known.get(visit.gate_key)
+        return gate is not None and visit.lane.number in gate.quiet
+
+    def drained(self, visit: Visit, *, known: bool) -> bool:
+        """Let a lane with nothing left be rung again; False when it was not quiet.
+
+        `known`: the gate has been read in this visit, or the visit was rung by ingest.
+        """
+        if not known:
+            found = self.gates.read([visit.gate_key])
+            self.known.put(visit.gate_key, found.get(visit.gate_key))
+        gate = self.known.get(visit.gate_key)
+        now_us = self.clock.now_us()
+        change = gates.drained(gate, visit.lane.number, now_us) if gate else None
+        if gate is None or change is None:
+            return False
+        if "held_past" in change.sets:
+            noting = gates.not_noted(gate, now_us, ending=True)
+            self.work.insert([], [(visit.gate_key, spell) for spell in noting])
+        self.known.put(visit.gate_key, self._change(visit, change))
+        return True
 
     def _moved(self, results: Sequence[Result]) -> list[Result]:
         moves = [(each.owed, each.step) for each in results if not isinstance(each.step, Arrived)]
@@ -142,10 +222,24 @@ class Settlement:
                 each.visit.next_ms = min(each.visit.next_ms or ready_ms, ready_ms)
         return moved
 
-    def _settled(self, visit: Visit) -> Change:
+    def _leaving(self, visit: Visit) -> Leaving | None:
+        gate = self.known.get(visit.gate_key)
+        return Leaving(gate, last=not visit.more) if gate else None
+
+    def _not_noted(self, over: Sequence[Visit], now_us: int) -> list[tuple[tuple[str, str], Spell]]:
+        noting = []
+        for visit in over:
+            leaving = self._leaving(visit)
+            if leaving is not None and visit.claim is not None:
+                ending = gates.ends_hold(leaving, visit.claim, visit.told)
+                spells = gates.not_noted(leaving.gate, now_us, ending=ending)
+                noting += [(visit.gate_key, spell) for spell in spells]
+        return noting
+
+    def _settled(self, visit: Visit, leaving: Leaving | None, now_us: int) -> Change:
         if visit.claim is None:
             raise RuntimeError("a visit without a lease has nothing to settle")
-        return gates.settle(visit.claim, tuple(visit.evidence), self.clock.now_us(), self.rules)
+        return gates.settle(visit.claim, visit.told, now_us, self.rules, leaving)
 
     def _after_settling(self, visit: Visit, answer: Changed) -> Gate | None:
         gate = answer.gate
@@ -156,35 +250,87 @@ class Settlement:
             lease = gate.leases.get(claim.lane)
             if lease is None or lease.holder != claim.lease.holder:
                 return gate
-            return self._change(visit, gates.release(claim.lease, claim.lane))
-        return self._open(visit, gate) if gates.overfull(gate, self.rules) else gate
+            return self._settle_again(visit, claim, gate)
+        if claim.probe and gate.state is Breaker.CLOSED:
+            self._ring_all(visit, gate)
+        return self._moved_on(visit, self._open(visit, gate) if gates.overfull(gate, self.rules) else gate)
+
+    def _settle_again(self, visit: Visit, claim: Claim, gate: Gate) -> Gate | None:
+        """Settle by the gate as it is now; only when the breaker has turned are the words lost."""
+        if gate.epoch == claim.lease.epoch:
+            change = self._settled(visit, Leaving(gate), self.clock.now_us())
+            (answer,) = self.gates.change([(visit.gate_key, change)])
+            if answer.made:
+                return self._after_settling(visit, answer)
+        return self._change(visit, gates.release(claim.lease, claim.lane))
+
+    def _ring_all(self, visit: Visit, gate: Gate) -> None:
+        """Ring every lane of an endpoint that has recovered, but for the one that goes on by itself."""
+        now_ms = self.clock.now_ms()
+        lane = visit.lane
+        names = lane_numbers(gate.lanes, ordered=lane.ordered)
+        lanes = [replace(lane, number=each) for each in names]
+        going_on = {lane} if visit.more else set()
+        self.bells.ring([Bell(each, now_ms, queue=gate.queue) for each in lanes if each not in going_on])
 
     def _open(self, visit: Visit, overfull: Gate) -> Gate | None:
-        opening = gates.opening(overfull, self.clock.now_us(), self.rules)
-        gate = self._change(visit, opening)
-        self.known.put(visit.gate_key, gate)
-        opened_here = gate is not None and gate.open_until == opening.sets["open_until"]
-        if opened_here:
-            self.open_bell(visit)
+        gate: Gate | None = overfull
+        while gate is not None and gates.overfull(gate, self.rules):
+            opening = gates.opening(gate, self.clock.now_us(), self.rules)
+            gate = self._change(visit, opening)
+            if gate is not None and gate.open_until == opening.sets["open_until"]:
+                self.known.put(visit.gate_key, gate)
+                self.open_bell(visit)
         return gate
+
+    def _moved_on(self, visit: Visit, gate: Gate | None) -> Gate | None:
+        """Let an endpoint ring where its behaviour says it should."""
+        change = gates.moved(gate) if gate else None
+        return self._change(visit, change) if change else gate
 
     def _change(self, visit: Visit, change: Change) -> Gate | None:
         (answer,) = self.gates.change([(visit.gate_key, change)])
         return answer.gate
 
-    def _tell_endpoints(self, results: Sequence[Result]) -> None:
+    def _queue(self, visit: Visit) -> Queue:
+        gate = self.known.get(visit.gate_key)
+        return gate.queue if gate else Queue.SHARD
+
+    def _held(self, visit: Visit, owed: Owed, began_ms: int) -> Held:
+        gate = self.known.get(visit.gate_key)
+        if gate is None:
+            return Held()
+        waited = gates.held_between(gate, owed.ready_ms * 1000, began_ms * 1000)
+        return Held(waited[0] // 1000, waited[1], gates.held_sum(gate, began_ms * 1000) // 1000)
+
+    def _disable_gone(self, results: Sequence[Result]) -> None:
+        """Disable the endpoints that said they are gone; before that is recorded, or a kill could lose it."""
         for each in results:
-            if each.verdict.disables_endpoint and each.endpoint.state is EndpointState.ENABLED:
-                disabled = replace(
-                    each.endpoint,
-                    state=EndpointState.DISABLED,
-                    state_reason=GONE_REASON,
-                    version=each.endpoint.version + 1,
-                )
-                self.endpoints.replace(each.endpoint, disabled)
-            if each.verdict.holds_endpoint and isinstance(each.step, Again):
-                until = each.step.owed.ready_ms * 1000
-                self._change(each.visit, gates.hold_until(until))
+            endpoint: Endpoint | None = each.endpoint if each.verdict.disables_endpoint else None
+            while endpoint is not None and endpoint.state is EndpointState.ENABLED:
+                if self.endpoints.replace(endpoint, disabled(endpoint)):
+                    break
+                endpoint = self.endpoints.get(endpoint.tenant, endpoint.id)
+
+    def _hold_endpoints(self, results: Sequence[Result]) -> None:
+        """Hold the endpoints that asked for time, for as long as they asked and an hour at most."""
+        for each in results:
+            asked = each.verdict.retry_after
+            if each.verdict.holds_endpoint and asked:
+                wait_us = min(asked, RETRY_AFTER_CEILING) // timedelta(microseconds=1)
+                self._change(each.visit, gates.hold_until(self.clock.now_us() + wait_us))
+
+
+def disabled(endpoint: Endpoint) -> Endpoint:
+    """Give an endpoint as it is after it answered 410."""
+    version = endpoint.version + 1
+    return replace(endpoint, state=EndpointState.DISABLED, state_reason=GONE_REASON, version=version)
+
+
+def told_of(verdict: Verdict, reply: Reply) -> Told:
+    """Say what one answer tells of its endpoint."""
+    timed_out = reply.fault in TIMEOUTS
+    return Told(verdict.evidence, timed_out, reply.status is not None and reply.total_ms < QUICK_MS)
 
 
 def _attempt(step: Step) -> Attempt:
@@ -219,8 +365,3 @@ def _attempted(result: Result) -> Attempted:
         attempt.queue_ms,
         attempt.total_ms,
     )
-
-
-def sending_over(visit: Visit) -> bool:
-    """Say whether a visit holds a lease and has nothing in flight any more."""
-    return visit.stage is Stage.SENDING and not visit.sending

@@ -9,8 +9,7 @@ from enum import StrEnum
 from chalicelib.application.ports import Hint
 from chalicelib.domain.delivery import Lane, Owed, Status
 from chalicelib.domain.endpoint import Endpoint
-from chalicelib.domain.gate import Claim
-from chalicelib.domain.outcome import Evidence
+from chalicelib.domain.gate import Claim, Told
 
 FRESH_MS = 250
 MANY_LANES = 4
@@ -54,8 +53,10 @@ class Call:
 class Visit:
     """A lane being worked on.
 
-    `wake_ms` is when a wanting lane is looked at again, `buried` the dead holder whose attempts
-    this visit has told of; a `stuck` one ends as soon as nothing of it is in flight.
+    `wake_ms` is when a wanting lane is looked at again, `full` how often in a row it had more than one
+    look can take, `buried` the dead holder whose attempts this visit has told of; a `stuck` one ends as
+    soon as nothing of it is in flight. `granted` are rows it may still send under its lease, each with
+    the moment (Unix µs) from which it may.
     """
 
     call: Call
@@ -66,12 +67,14 @@ class Visit:
     waited_ms: int = 0
     wanted: list[Owed] = field(default_factory=list)
     more: bool = False
+    full: int = 0
     next_ms: int = 0
     buried: str = ""
     stuck: bool = False
     claim: Claim | None = None
+    granted: list[tuple[Owed, int]] = field(default_factory=list)
     sending: dict[str, tuple[Owed, Endpoint]] = field(default_factory=dict)
-    evidence: list[Evidence] = field(default_factory=list)
+    told: list[Told] = field(default_factory=list)
 
     @property
     def lane(self) -> Lane:
@@ -83,11 +86,33 @@ class Visit:
         """Name the gate: tenant and endpoint."""
         return (self.call.lane.tenant, self.call.lane.endpoint_id)
 
+    @property
+    def over(self) -> bool:
+        """Say whether it holds a lease and has nothing in flight any more, nor anything left to send."""
+        return self.stage is Stage.SENDING and not self.sending and not self.granted
+
     def wait_until(self, moment_ms: int, now_ms: int) -> None:
         """Come back to this lane at a moment, still in this visit."""
         self.stage = Stage.WANTING
         self.waited_ms += max(0, moment_ms - now_ms)
         self.wake_ms = moment_ms
+
+    def admit(self, claim: Claim, moments: tuple[int, ...]) -> None:
+        """Take a lease: the rows it names may go, each from its moment on."""
+        self.claim = claim
+        self.more |= len(self.wanted) > len(moments)
+        self.granted = list(zip(self.wanted, moments, strict=False))
+
+    def take(self) -> list[tuple[Owed, int]]:
+        """Take what may be started now: all that is granted, or the first of an ordered lane."""
+        count = 1 if self.lane.ordered else len(self.granted)
+        taken, self.granted = self.granted[:count], self.granted[count:]
+        return taken
+
+    def stop(self) -> None:
+        """Start nothing more under this lease; what was granted stays owed."""
+        self.more |= bool(self.granted)
+        self.granted = []
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,21 +18,25 @@ class Bucket:
     cost: int
     ahead: int
 
-    def tokens(self, tat: int, now: int) -> int:
-        """Count the requests that may go now."""
-        return (now + self.ahead - max(tat, now)) // self.cost
+    def tokens(self, tat: int, now: int, within: int = 0) -> int:
+        """Count the requests that may go now, or by the time that so many microseconds have passed."""
+        return max(0, now + within + self.ahead - max(tat, now)) // self.cost
 
-    def refilled(self, tat: int) -> int:
-        """Say when one request may go."""
-        return tat + self.cost - self.ahead
+    def refilled(self, tat: int, count: int = 1) -> int:
+        """Say when so many requests may go at once; more than the bucket holds never may."""
+        return tat + count * self.cost - self.ahead
 
-    def spend(self, tat: int, now: int, count: int) -> Change:
-        """Take tokens, if they are still there."""
+    def spend(self, tat: int, now: int, count: int, within: int = 0) -> Change:
+        """Take tokens if they are still there, or will be by the time that so much has passed."""
         price = count * self.cost
         if tat <= now:
             return Change((Test("tat", Op.LE, now),), {"tat": now + price}, {})
-        most = now + self.ahead - price
+        most = now + within + self.ahead - price
         return Change((Test("tat", Op.GT, now), Test("tat", Op.LE, most)), {}, {"tat": price})
+
+    def moments(self, tat: int, count: int) -> tuple[int, ...]:
+        """Say when each of the requests last taken may go, the tat after they were taken being known."""
+        return tuple(tat - back * self.cost - self.ahead for back in reversed(range(count)))
 
 
 def bucket_of(rate: int, burst: int, permille: int) -> Bucket:

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from chalicelib.domain import backoff
 from chalicelib.domain.backoff import RetryProfile
+from chalicelib.domain.gate import HoldReason
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome, Reply, Verdict
 
 UNKNOWN_MAX = 5
@@ -48,7 +49,8 @@ class Owed:
     """A delivery that still has to be sent.
 
     `ready_ms` (Unix epoch) is when; `made` numbers the attempts already in history, `counted`
-    those that count towards the profile's limit, `unknowns` the unknown ones in a row. On an
+    those that count towards the profile's limit, `unknowns` the unknown ones in a row. `first_ms` is when
+    the first attempt began, `held_before_ms` the endpoint's held sum by then. On an
     ordered lane `sequence` is its place in the line, which a later ready time does not change.
     """
 
@@ -62,6 +64,7 @@ class Owed:
     unknowns: int = 0
     first_ms: int = 0
     sequence: int = 0
+    held_before_ms: int = 0
 
     @property
     def position(self) -> str:
@@ -88,8 +91,8 @@ class Owed:
 class Attempt:
     """One try as history keeps it; times in Unix milliseconds, durations in milliseconds.
 
-    `response` is the start of the answer's body, `headers` the names and values sent, without
-    signatures and custom values.
+    `response` is the start of the answer's body. `held_ms` is how much of its wait the delivery spent
+    because its endpoint was held, `held_for` why it last was.
     """
 
     delivery_id: str
@@ -108,6 +111,8 @@ class Attempt:
     first_byte_ms: int = 0
     total_ms: int = 0
     next_ms: int = 0
+    held_ms: int = 0
+    held_for: HoldReason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +170,22 @@ Step = Arrived | Again | Dead
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """How much of its wait a delivery was held (ms), why, and the endpoint's held sum (ms) by then."""
+
+    ms: int = 0
+    reason: HoldReason | None = None
+    sum_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Timing:
-    """When a send began and ended (Unix milliseconds), and the jitter of its retry in [0, 1]."""
+    """When a send began and ended (Unix ms), the jitter of its retry in [0, 1], and how it was held."""
 
     began_ms: int
     ended_ms: int
     jitter: float
+    held: Held = Held()
 
 
 def owed_of_key(lane: Lane, key: str) -> Owed:
@@ -211,27 +226,25 @@ def after_send(owed: Owed, reply: Reply, verdict: Verdict, profile: RetryProfile
         reply.connect_ms,
         reply.first_byte_ms,
         reply.total_ms,
+        held_ms=timing.held.ms,
+        held_for=timing.held.reason,
     )
     if verdict.outcome is Outcome.SUCCESS:
         return Arrived(attempt)
-    moved = replace(
-        owed,
-        made=owed.made + 1,
-        counted=owed.counted + 1,
-        unknowns=0,
-        first_ms=owed.first_ms or timing.began_ms,
-    )
+    begun = _begun(owed, timing.began_ms, timing.held.sum_ms)
+    moved = replace(begun, made=owed.made + 1, counted=owed.counted + 1, unknowns=0)
     if verdict.death is not None:
         return Dead(attempt, _ended(moved, verdict.death, timing.ended_ms))
     return _retried(moved, attempt, verdict, profile, timing)
 
 
-def after_unknown(owed: Owed, now_ms: int) -> Again | Dead:
+def after_unknown(owed: Owed, now_ms: int, held_sum_ms: int = 0) -> Again | Dead:
     """Record that a holder died during an attempt: it may or may not have arrived."""
     attempt = Attempt(
         owed.delivery_id, owed.generation, owed.next_number, owed.event_id, Outcome.UNKNOWN, now_ms
     )
-    moved = replace(owed, made=owed.made + 1, unknowns=owed.unknowns + 1, first_ms=owed.first_ms or now_ms)
+    begun = _begun(owed, now_ms, held_sum_ms)
+    moved = replace(begun, made=owed.made + 1, unknowns=owed.unknowns + 1)
     if moved.unknowns >= UNKNOWN_MAX:
         return Dead(attempt, _ended(moved, DeathReason.POISONED, now_ms))
     return Again(replace(attempt, next_ms=moved.ready_ms), moved)
@@ -259,13 +272,19 @@ def _retried(
         return Dead(attempt, _ended(moved, DeathReason.ATTEMPTS_EXHAUSTED, timing.ended_ms))
     now = datetime.fromtimestamp(timing.ended_ms / 1000, UTC)
     wait = backoff.wait(profile, moved.counted - 1, timing.jitter)
-    last_chance = datetime.fromtimestamp(moved.first_ms / 1000, UTC) + backoff.WINDOW
+    held = timedelta(milliseconds=max(0, timing.held.sum_ms - moved.held_before_ms))
+    last_chance = datetime.fromtimestamp(moved.first_ms / 1000, UTC) + backoff.WINDOW + held
     if now >= last_chance:
         return Dead(attempt, _ended(moved, DeathReason.EXPIRED, timing.ended_ms))
     asked = min(verdict.retry_after or timedelta(), backoff.RETRY_AFTER_CEILING)
     due = min(now + max(wait, asked), max(last_chance, now + asked))
     ready_ms = _ceil_ms(due)
     return Again(replace(attempt, next_ms=ready_ms), replace(moved, ready_ms=ready_ms))
+
+
+def _begun(owed: Owed, now_ms: int, held_sum_ms: int) -> Owed:
+    """Begin a delivery's window with its first attempt: when, and what was held before."""
+    return owed if owed.first_ms else replace(owed, first_ms=now_ms, held_before_ms=held_sum_ms)
 
 
 def _ceil_ms(moment: datetime) -> int:

@@ -13,10 +13,10 @@ def handle(event: dict[str, Any]) -> dict[str, Any]:
     failed = []
     for record in event["Records"]:
         try:
-            lane = bells.load_delayed(record["body"])
+            lane, queue = bells.load_delayed(record["body"])
         except NotABellError:
             bootstrap.log().warning("bell.refused", extra={"message_id": record["messageId"]})
             continue
-        if bootstrap.bells().ring([Bell(lane, bootstrap.clock().now_ms())]):
+        if bootstrap.bells().ring([Bell(lane, bootstrap.clock().now_ms(), queue=queue)]):
             failed.append(record["messageId"])
     return {"batchItemFailures": [{"itemIdentifier": each} for each in failed]}

@@ -7,6 +7,7 @@ from typing import Any
 from chalicelib.application.ports import Bell, Hint
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Lane
+from chalicelib.domain.gate import Queue
 
 _TENANT = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _LANE_NUMBER = re.compile(r"[a-z]?[0-9]{1,3}", re.ASCII)
@@ -33,9 +34,18 @@ def load(text: str) -> Bell:
     return Bell(lane_of(body.get("lane")), _moment(body.get("rung_ms")), tuple(_hint(each) for each in hints))
 
 
-def load_delayed(text: str) -> Lane:
-    """Read which lane a delayed bell is for, or raise NotABellError."""
-    return lane_of(_members(text).get("lane"))
+def dump_delayed(lane: Lane, queue: Queue) -> str:
+    """Write a delayed bell: the lane, and where it is to be rung."""
+    return json.dumps({"lane": lane.name} | ({"queue": queue.value} if queue.value else {}))
+
+
+def load_delayed(text: str) -> tuple[Lane, Queue]:
+    """Read which lane a delayed bell is for and where it is to be rung, or raise NotABellError."""
+    body = _members(text)
+    try:
+        return lane_of(body.get("lane")), Queue(body.get("queue", ""))
+    except ValueError as error:
+        raise NotABellError("a delayed bell for no lane or no queue") from error
 
 
 def load_fan_out(text: str) -> tuple[str, str]:

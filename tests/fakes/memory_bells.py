@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from chalicelib.application.ports import Bell, Clock
 from chalicelib.domain.delivery import Lane
+from chalicelib.domain.gate import Queue
 from tests.fakes.faults import Faults, Step
 
 
@@ -16,6 +17,7 @@ class Delayed:
     lane: Lane
     delay_s: int
     due_ms: int = 0
+    queue: Queue = Queue.SHARD
 
 
 Kept = TypeVar("Kept", Bell, Delayed, tuple[str, str])
@@ -43,10 +45,10 @@ class MemoryBells:
         with self.faults.around(Step("ring", tuple(bells))), self.faults.write():
             return sum(self._put(self.rung, each) for each in bells)
 
-    def ring_later(self, lane: Lane, delay_s: int) -> int:
+    def ring_later(self, lane: Lane, delay_s: int, queue: Queue = Queue.SHARD) -> int:
         """Ring a lane after a delay of 0 to 900 seconds."""
         due_ms = self._clock.now_ms() + delay_s * 1000 if self._clock else 0
-        bell = Delayed(lane, delay_s, due_ms)
+        bell = Delayed(lane, delay_s, due_ms, queue)
         with self.faults.around(Step("ring_later", (bell,))), self.faults.write():
             return self._put(self.delayed, bell)
 

@@ -11,6 +11,7 @@ ARMED_INDEX = "armed"
 ARMED_SHARDS = 4
 CREATED_NUMBER = 0
 END = "end"
+HOLDS = "hold#"
 _HOUR_MS = 3_600_000
 NIBBLES = "0123456789abcdef"
 
@@ -60,6 +61,11 @@ def ended(tenant: str, endpoint_id: str, delivery_id: str, generation: int) -> K
     """Name the last history row of a delivery that was given up on."""
     sort = f"{delivery_id}#{generation:04d}#{END}"
     return Key(HISTORY, endpoint_partition(tenant, endpoint_id), sort)
+
+
+def hold(tenant: str, endpoint_id: str, since_us: int) -> Key:
+    """Name the history row of a hold; holds sort by when they began, after all deliveries."""
+    return Key(HISTORY, endpoint_partition(tenant, endpoint_id), f"{HOLDS}{since_us:019d}")
 
 
 def dead_letter(tenant: str, endpoint_id: str, delivery_id: str, generation: int) -> Key:

@@ -17,6 +17,7 @@ from chalicelib.domain.endpoint import (
     WrappedSecret,
 )
 from chalicelib.domain.event import Event, packed, unpacked
+from chalicelib.domain.gate import HoldReason, Spell
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome
 from chalicelib.domain.signing import SignatureForm
 
@@ -87,6 +88,7 @@ def owed_of(record: Record) -> Owed:
         record.get("unknowns", 0),
         record.get("first_ms", 0),
         sequence,
+        record.get("held_before_ms", 0),
     )
 
 
@@ -118,6 +120,8 @@ def attempt_row(attempt: Attempt) -> dict[str, Any]:
         "truncated": int(attempt.truncated),
         "took_ms": [attempt.queue_ms, attempt.connect_ms, attempt.first_byte_ms, attempt.total_ms],
         "next_ms": attempt.next_ms,
+        "held_ms": attempt.held_ms,
+        "held_for": attempt.held_for.value if attempt.held_for else "",
         "ttl": attempt.at_ms // 1000 + HISTORY_DAYS * DAY_S,
     }
     return {name: value for name, value in row.items() if value}
@@ -175,7 +179,24 @@ def attempt_of(record: Record) -> Attempt:
         first_byte_ms,
         total_ms,
         record.get("next_ms", 0),
+        record.get("held_ms", 0),
+        HoldReason(record["held_for"]) if "held_for" in record else None,
     )
+
+
+def hold_row(spell: Spell) -> dict[str, Any]:
+    """Write a hold of an endpoint; times in Unix microseconds."""
+    return {
+        "reason": spell.reason.value,
+        "from_us": spell.since,
+        "until_us": spell.until,
+        "ttl": spell.until // 1_000_000 + HISTORY_DAYS * DAY_S,
+    }
+
+
+def hold_of(record: Record) -> Spell:
+    """Read a hold of an endpoint."""
+    return Spell(HoldReason(record["reason"]), record["from_us"], record["until_us"])
 
 
 def endpoint_row(endpoint: Endpoint) -> dict[str, Any]:

@@ -6,9 +6,11 @@ from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Put, Span, Tables, Update, Write
 from chalicelib.application.ports import Changed, Reread, Watched
 from chalicelib.domain import gate as gates
-from chalicelib.domain.change import Change, Op, Test
+from chalicelib.domain.change import Change, Op, Record, Test
 from chalicelib.domain.delivery import Again, Attempt, Dead, Lane, Owed
-from chalicelib.domain.gate import Gate
+from chalicelib.domain.gate import Gate, Spell
+
+_GATES_AT_ONCE = 100
 
 
 class DynamoWork:
@@ -44,13 +46,17 @@ class DynamoWork:
             {name: rows.endpoint_of(found[at]) for name, at in endpoint_at.items() if at in found},
         )
 
-    def insert(self, attempts: Sequence[tuple[Owed, Attempt]]) -> list[bool]:
-        """Add attempts to history; False for one that is there already."""
+    def insert(
+        self, attempts: Sequence[tuple[Owed, Attempt]], holds: Sequence[tuple[tuple[str, str], Spell]] = ()
+    ) -> list[bool]:
+        """Add attempts, and holds of (tenant, endpoint) pairs, to history, in one call per 25."""
         writes = [
             Insert(_attempt_key(owed, attempt.number), rows.attempt_row(attempt))
             for owed, attempt in attempts
         ]
-        return [made.done for made in self._tables.each(writes)]
+        noted = [Insert(keys.hold(*owner, spell.since), rows.hold_row(spell)) for owner, spell in holds]
+        made = self._tables.each([*writes, *noted])
+        return [each.done for each in made[: len(writes)]]
 
     def close(
         self, arrived: Sequence[Owed], changes: Sequence[tuple[tuple[str, str], Change]]
@@ -92,22 +98,12 @@ class DynamoWatching:
         self._tables = tables
 
     def armed(self) -> Iterator[Watched]:
-        """Walk every endpoint that may have work."""
+        """Walk every endpoint that may have work, a hundred gates at a call."""
         for shard in range(keys.ARMED_SHARDS):
-            for listed in self._tables.indexed(keys.GATES, keys.ARMED_INDEX, str(shard)):
-                at = Key(keys.GATES, listed["pk"])
-                record = self._tables.get([at]).get(at)
-                if record is not None and "armed_until" in record:
-                    tenant, endpoint_id = keys.gate_owner(at.pk)
-                    yield Watched(
-                        tenant,
-                        endpoint_id,
-                        record["lanes"],
-                        record["armed_until"],
-                        record["seen"],
-                        gates.read(record),
-                        "ordered" in record,
-                    )
+            listed = self._tables.indexed(keys.GATES, keys.ARMED_INDEX, str(shard))
+            for page in _pages([Key(keys.GATES, each["pk"]) for each in listed]):
+                found = self._tables.get(page)
+                yield from (_watched(at, found[at]) for at in page if "armed_until" in found.get(at, {}))
 
     def disarm(self, watched: Watched, before_ms: int) -> bool:
         """Stop walking an endpoint whose mark is older than a moment; False when it was set again."""
@@ -115,6 +111,17 @@ class DynamoWatching:
         change = Change((old,), {}, {}, ("armed_shard", "armed_until"))
         (made,) = self._tables.each([Update(keys.gate(watched.tenant, watched.endpoint_id), change)])
         return made.done
+
+
+def _pages(at: Sequence[Key]) -> Iterator[Sequence[Key]]:
+    for start in range(0, len(at), _GATES_AT_ONCE):
+        yield at[start : start + _GATES_AT_ONCE]
+
+
+def _watched(at: Key, record: Record) -> Watched:
+    tenant, endpoint_id = keys.gate_owner(at.pk)
+    gate = gates.read(record)
+    return Watched(tenant, endpoint_id, gate.lanes, record["armed_until"], record["seen"], gate)
 
 
 def _attempt_key(owed: Owed, number: int) -> Key:

@@ -9,7 +9,7 @@ from chalicelib.application.ports.accepting import StoredEvent
 from chalicelib.domain.change import Change
 from chalicelib.domain.delivery import Again, Attempt, Dead, Lane, Owed
 from chalicelib.domain.endpoint import Endpoint, WrappedSecret, lane_numbers
-from chalicelib.domain.gate import Gate
+from chalicelib.domain.gate import Gate, Spell
 from chalicelib.domain.outcome import Reply
 from chalicelib.domain.request import Request
 
@@ -62,8 +62,13 @@ class Work(Protocol):
         """
         ...
 
-    def insert(self, attempts: Sequence[tuple[Owed, Attempt]]) -> list[bool]:
-        """Add attempts to history; False for one that is there already."""
+    def insert(
+        self, attempts: Sequence[tuple[Owed, Attempt]], holds: Sequence[tuple[tuple[str, str], Spell]] = ()
+    ) -> list[bool]:
+        """Add attempts, and holds of (tenant, endpoint) pairs, to history, in one call per 25.
+
+        False for an attempt that is there already; a hold that is there already stays as it is.
+        """
         ...
 
     def close(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chalicelib.domain.delivery import Lane
+from chalicelib.domain.gate import Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +22,14 @@ class Bell:
     """A message that says: look at this lane. `rung_ms` is when; `hints` name rows of a fresh bell.
 
     One that rings `apart` does not wait behind the lane's other bells: a function that died may
-    hold one of those for minutes.
+    hold one of those for minutes. `queue` is where its endpoint rings, as far as the ringer knows.
     """
 
     lane: Lane
     rung_ms: int
     hints: tuple[Hint, ...] = ()
     apart: bool = False
+    queue: Queue = Queue.SHARD
 
 
 class Bells(Protocol):
@@ -37,7 +39,7 @@ class Bells(Protocol):
         """Ring each lane on its endpoint's queue."""
         ...
 
-    def ring_later(self, lane: Lane, delay_s: int) -> int:
+    def ring_later(self, lane: Lane, delay_s: int, queue: Queue = Queue.SHARD) -> int:
         """Ring a lane after a delay of 0 to 900 seconds."""
         ...
 

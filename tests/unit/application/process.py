@@ -49,7 +49,8 @@ class WatchedAdmission(Admission):
         for each in decisions.admitted:
             claim = each.visit.claim
             if claim is not None and not claim.probe:
-                self.admitted.append(Admissions(each.visit.lane.endpoint_id, now_us, claim.lease.count))
+                moments = [moment for _, moment in each.visit.granted]
+                self.admitted.extend(Admissions(each.visit.lane.endpoint_id, at, 1) for at in moments)
         return decisions
 
 
@@ -95,8 +96,8 @@ class Process:
             self.payloads,
             self.sealer,
             world.sender,
-            self.bells,
             world.clock,
             world.dice,
             world.sender.timeout_ms,
+            world.limits.payload_max,
         )

@@ -18,7 +18,7 @@ from chalicelib.domain.change import Record
 from chalicelib.domain.delivery import Attempt, Ended, HistoryRow, Lane, Owed
 from chalicelib.domain.endpoint import Endpoint, Limits
 from chalicelib.domain.errors import RelayError
-from chalicelib.domain.gate import Gate, Rules
+from chalicelib.domain.gate import Gate, Rules, Spell
 from tests.fakes.faults import Killed
 from tests.fakes.fixed_clock import FixedClock, LoadedDice
 from tests.fakes.memory_bells import Delayed, MemoryBells, MemoryReceipts
@@ -183,7 +183,7 @@ class World:
         now_ms = self.clock.now_ms()
         due = [each for each in self.delayed if each.due_ms <= now_ms]
         self.delayed = [each for each in self.delayed if each.due_ms > now_ms]
-        self._enqueue([Bell(each.lane, now_ms) for each in due])
+        self._enqueue([Bell(each.lane, now_ms, queue=each.queue) for each in due])
 
     def fan_out_called(self, process: Process | None = None) -> None:
         """Do what the function behind the fan-out queue does."""
@@ -279,7 +279,13 @@ class World:
 
     def all_history(self) -> list[HistoryRow]:
         """Read all of history."""
-        return [rows.history_of(record) for record in self.records_of(keys.HISTORY)]
+        records = self.records_of(keys.HISTORY)
+        return [rows.history_of(each) for each in records if not each["sk"].startswith(keys.HOLDS)]
+
+    def holds(self) -> list[Spell]:
+        """Read all holds in history."""
+        records = self.records_of(keys.HISTORY)
+        return [rows.hold_of(each) for each in records if each["sk"].startswith(keys.HOLDS)]
 
     def history(self, delivery: str) -> list[HistoryRow]:
         """Read what history has of a delivery."""

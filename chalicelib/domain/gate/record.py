@@ -1,0 +1,220 @@
+"""A gate's record: what an endpoint's gate is, as stored and as read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from chalicelib.domain import bucket as buckets
+from chalicelib.domain.bucket import Bucket
+from chalicelib.domain.change import Record
+
+SECOND = buckets.SECOND
+TAKE_OVER_GRACE = 2 * SECOND
+
+
+class Breaker(StrEnum):
+    """The breaker's states."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class HoldReason(StrEnum):
+    """Why an endpoint waits as a whole."""
+
+    RATE_LIMIT = "rate_limit"
+    BREAKER_OPEN = "breaker_open"
+    ENDPOINT_CAP = "endpoint_cap"
+    DISABLED = "disabled"
+    RAMP = "ramp"
+
+
+class Queue(StrEnum):
+    """Where an endpoint's lanes ring: on its shard, or apart for how it behaves."""
+
+    SHARD = ""
+    SLOW = "slow"
+    HOT = "hot-0"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The installation's numbers for every gate; durations in microseconds."""
+
+    breaker: bool = True
+    threshold: int = 20
+    cooldown: int = 30 * SECOND
+    max_cooldown: int = 300 * SECOND
+    ramp: int = 300 * SECOND
+    lease: int = 45 * SECOND
+    request_timeout: int = 10 * SECOND
+    reserve: int = 2 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """A time during which an endpoint was held: why, from when, until when."""
+
+    reason: HoldReason
+    since: int
+    until: int
+
+    def record(self) -> list[Any]:
+        """Write the spell as the list it is stored as."""
+        return [self.reason.value, self.since, self.until]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A lane's claim on its endpoint: who, until when, how many slots, and which attempts it may make."""
+
+    holder: str
+    until: int
+    count: int
+    keys: tuple[str, ...]
+    epoch: int
+
+    def record(self) -> dict[str, Any]:
+        """Write the lease as the map it is stored as."""
+        return {"h": self.holder, "u": self.until, "n": self.count, "k": list(self.keys), "e": self.epoch}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A lane's lease as its holder remembers it; a probe's is the one request of a half-open breaker.
+
+    `bucket` is what its requests were taken from, `queue` where its endpoint rang.
+    """
+
+    lane: str
+    lease: Lease
+    cooldown: int
+    probe: bool
+    bucket: Bucket
+    queue: Queue = Queue.SHARD
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """An endpoint's gate as last read.
+
+    `held_for` and `held_from` are the hold that goes on, `held_sum` what earlier ones took in all,
+    `held_past` the last few of them; history has those up to `held_noted`. `off_from` and `off_past` are
+    when the owner's switch was off. `quiet` says of each lane that needs no further bell when it was last
+    looked at, or when its one bell is due. `streak` counts timeouts in a row, on the slow queue quick
+    answers in a row; `sent` all sends, `sent_before` those until `minute_from`, `per_s` the rate of the
+    minute before.
+    """
+
+    tat: int
+    slots: int
+    cap: int
+    rate: int
+    burst: int
+    enabled: bool
+    conf: int
+    state: Breaker
+    epoch: int
+    fails: int
+    open_until: int
+    cooldown: int
+    probe_until: int
+    hold_until: int
+    ramp_from: int
+    lanes: int = 1
+    off_from: int = 0
+    off_past: tuple[int, ...] = ()
+    held_for: HoldReason | None = None
+    held_from: int = 0
+    held_sum: int = 0
+    held_past: tuple[Spell, ...] = ()
+    held_noted: int = 0
+    queue: Queue = Queue.SHARD
+    streak: int = 0
+    sent: int = 0
+    sent_before: int = 0
+    minute_from: int = 0
+    per_s: int = 0
+    leases: Mapping[str, Lease] = field(default_factory=dict)
+    quiet: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def held_slots(self) -> int:
+        """Count the slots that leases hold."""
+        return sum(lease.count for lease in self.leases.values())
+
+
+def new_record(rate: int, burst: int, cap: int, *, rules: Rules) -> dict[str, Any]:
+    """Write the gate of a new endpoint: closed, full, with all slots free."""
+    return {
+        "tat": 0,
+        "slots": cap,
+        "cap": cap,
+        "rate": rate,
+        "burst": burst,
+        "on": 1,
+        "conf": 0,
+        "st": Breaker.CLOSED.value,
+        "epoch": 0,
+        "fails": 0,
+        "open_until": 0,
+        "cooldown": rules.cooldown,
+        "probe_until": 0,
+        "hold_until": 0,
+        "ramp_from": 0,
+        "seen": 0,
+        "held_from": 0,
+        "held_sum": 0,
+        "queue": Queue.SHARD.value,
+        "streak": 0,
+        "sent": 0,
+        "minute_from": 0,
+    }
+
+
+def read(record: Record) -> Gate:
+    """Read a gate from its record."""
+    return Gate(
+        tat=record["tat"],
+        slots=record["slots"],
+        cap=record["cap"],
+        rate=record["rate"],
+        burst=record["burst"],
+        enabled=record["on"] == 1,
+        conf=record["conf"],
+        state=Breaker(record["st"]),
+        epoch=record["epoch"],
+        fails=record["fails"],
+        open_until=record["open_until"],
+        cooldown=record["cooldown"],
+        probe_until=record["probe_until"],
+        hold_until=record["hold_until"],
+        ramp_from=record["ramp_from"],
+        lanes=record.get("lanes", 1),
+        off_from=record.get("off_from", 0),
+        off_past=tuple(record.get("off_past", ())),
+        held_for=HoldReason(record["held_for"]) if record["held_from"] else None,
+        held_from=record["held_from"],
+        held_sum=record["held_sum"],
+        held_past=tuple(_spell(each) for each in record.get("held_past", ())),
+        held_noted=record.get("held_noted", 0),
+        queue=Queue(record["queue"]),
+        streak=record["streak"],
+        sent=record["sent"],
+        sent_before=record.get("sent_before", 0),
+        minute_from=record["minute_from"],
+        per_s=record.get("per_s", 0),
+        leases={name[1:]: _lease(each) for name, each in record.items() if name.startswith("L")},
+        quiet={name[1:]: each for name, each in record.items() if name.startswith("Q")},
+    )
+
+
+def _lease(stored: Mapping[str, Any]) -> Lease:
+    return Lease(stored["h"], stored["u"], stored["n"], tuple(stored["k"]), stored["e"])
+
+
+def _spell(stored: list[Any]) -> Spell:
+    reason, since, until = stored
+    return Spell(HoldReason(reason), since, until)
