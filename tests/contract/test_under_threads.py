@@ -1,22 +1,33 @@
 """What must be exact however many ask at once: in memory, and on the emulator that is exact itself."""
 
+import itertools
 import json
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from threading import Barrier
 from typing import TypeVar
 
 import pytest
 
-from chalicelib.adapters.dynamodb.records import Insert, Key, Tables, Update
+from chalicelib.adapters.dynamodb import keys
+from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Merge, Tables, Update
 from chalicelib.application.fan_out import FanOutLater
 from chalicelib.application.ingest import Accepted, Ingest, IngestLimits, Post
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.delivery import Again
-from chalicelib.domain.endpoint import Endpoint, Limits
+from chalicelib.domain.endpoint import (
+    ORDERED_LANE,
+    ORDERED_MAX,
+    Endpoint,
+    EndpointState,
+    Limits,
+    Ordering,
+)
 from chalicelib.domain.gate import Ask, Claim, Gate, Grant, Rules
 from tests.contract.given import (
     NOW_MS,
@@ -103,6 +114,96 @@ class TestIngest:
         answers = at_once(calls)
         assert len({answer.answer for answer in answers}) == 32
         assert not any(answer.replayed for answer in answers)
+
+
+class TestOrdering:
+    """Many producers at once; what one was told before another asked is a moment of one counter."""
+
+    PRODUCERS, POSTS = 8, 12
+    LIMITS = IngestLimits(262_144, 4_096, 40)
+
+    def ordered(self, number: int = 0) -> Endpoint:
+        return replace(endpoint(number), ordering=Ordering.ENDPOINT)
+
+    def use_case(self, stores: Stores, seed: int) -> Ingest:
+        """Make the ingest of a machine whose clock is off by up to a second."""
+        clock = FixedClock(NOW_MS + seed * 7_919 % 2_000)
+        return Ingest(stores.capturing, MemoryPayloads(), MemoryBells(), clock, SeededDice(seed), self.LIMITS)
+
+    def produce(self, ingest: Ingest, moments: Iterator[int], seed: int) -> list[tuple[int, int, str]]:
+        """Post singly and in batches; when each event was posted and when acknowledged, and its id."""
+        dice = random.Random(seed)
+        done = []
+        for _ in range(self.POSTS):
+            posts = [Post(TENANT, b'{"type":"order.paid"}', "application/json")] * dice.choice((1, 1, 3))
+            posted_at = next(moments)
+            results = ingest.many(posts)
+            told_at = next(moments)
+            assert all(isinstance(each, Accepted) for each in results)
+            told = [json.loads(each.answer) for each in results if isinstance(each, Accepted)]
+            done += [(posted_at, told_at, each["event_id"]) for each in told]
+        return done
+
+    @pytest.mark.parametrize("lost", [False, True], ids=["counter kept", "counter lost on the way"])
+    def test_f132_what_was_acknowledged_first_has_the_smaller_number(
+        self, many: list[Stores], *, lost: bool
+    ) -> None:
+        endpoints = [self.ordered(number) for number in range(2)]
+        for each in endpoints:
+            assert many[0].endpoints.create(each)
+        moments = itertools.count()
+        running = [
+            partial(self.produce, self.use_case(many[number], number), moments, number)
+            for number in range(self.PRODUCERS)
+        ]
+
+        def lose() -> list[tuple[int, int, str]]:
+            while next(moments) < self.PRODUCERS * self.POSTS:
+                many[-1].endpoints.get(TENANT, endpoints[0].id)
+            many[-1].tables.each([Delete(keys.sequence(TENANT, each.id)) for each in endpoints])
+            return []
+
+        shares = at_once([*running, lose] if lost else running, self.PRODUCERS + lost)
+        for of in endpoints:
+            last = self.in_order(many[0], of, [each for share in shares for each in share])
+            assert (last > NOW_US) == lost
+
+    def in_order(self, stores: Stores, of: Endpoint, done: list[tuple[int, int, str]]) -> int:
+        """Hold a lane to its promise, and each batch to its own order; the last number given."""
+        rows = stores.work.peek(lane_of(of, ORDERED_LANE), 1_000)
+        assert len({row.sequence for row in rows}) == len(rows) == len(done)
+        times = {event_id: (posted_at, told_at) for posted_at, told_at, event_id in done}
+        latest = -1
+        for row in rows:
+            posted_at, told_at = times[row.event_id]
+            assert told_at > latest, "it was acknowledged before one ahead of it was posted"
+            latest = max(latest, posted_at)
+        place = {row.event_id: number for number, row in enumerate(rows)}
+        batches = [[place[each[2]] for each in same] for _, same in itertools.groupby(done, itemgetter(0))]
+        assert all(batch == sorted(batch) for batch in batches)
+        return rows[-1].sequence
+
+    @pytest.mark.parametrize("there", [0, ORDERED_MAX - 5])
+    def test_no_more_than_forty_are_created_however_many_ask_at_once(
+        self, many: list[Stores], there: int
+    ) -> None:
+        count = keys.ordered_count(TENANT)
+        if there:
+            many[0].tables.together([Merge(count, {"endpoints": there})])
+        done = at_once([partial(each.endpoints.create, self.ordered(n)) for n, each in enumerate(many)])
+        made = min(AT_ONCE, ORDERED_MAX - there)
+        assert sum(done) == made
+        assert many[0].tables.get([count])[count]["endpoints"] == there + made
+        assert len(many[0].endpoints.page(TENANT, "", 100).items) == made
+
+    def test_one_of_many_gives_a_place_back(self, many: list[Stores]) -> None:
+        old = self.ordered()
+        for each in (old, self.ordered(1)):
+            many[0].endpoints.create(each)
+        gone = replace(old, version=2, state=EndpointState.DELETED)
+        done = at_once([partial(each.endpoints.replace, old, gone) for each in many])
+        count = keys.ordered_count(TENANT)
+        assert (sum(done), many[0].tables.get([count])[count]["endpoints"]) == (1, 1)
 
 
 class TestGate:
