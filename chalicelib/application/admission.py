@@ -85,6 +85,17 @@ class Admission:
         decisions.held += [(visit, wait) for visit in asking]
         return decisions
 
+    def foresee(self, visit: Visit, now_us: int) -> Hold | None:
+        """Say whether a lane that has just settled, and has a full look more, would be refused; asks nobody."""
+        gate = self.known.get(visit.gate_key)
+        if gate is None or not visit.more:
+            return None
+        wish = Ask(
+            visit.lane.number, visit.holder, ("",) * gates.GRANT_MAX, more=True, in_turn=visit.lane.ordered
+        )
+        answer = gates.ask(gate, wish, now_us, self.rules)
+        return answer if isinstance(answer, Hold) else None
+
     def _read(self, keys: set[tuple[str, str]], decisions: Decisions) -> None:
         if keys:
             found = self.gates.read(sorted(keys))

@@ -232,8 +232,11 @@ class Batch:
         if visit.stuck:
             self._keep(visit, AFTER_FAILURE_S)
         elif self._goes_on(visit) and visit.round < ROUNDS and self._time_for_more():
+            hold = self._admission.foresee(visit, self._clock.now_us())
             visit.stage = Stage.WANTING
             visit.wake_ms = 0
+            if hold is not None:
+                self._hold(visit, hold)
         else:
             self._finish(visit)
 

@@ -6,6 +6,7 @@ from chalicelib.application.fan_out import FanOutLater
 from chalicelib.application.ports import Bell, Bells, Clock, Gates, Watched, Watching, Work
 from chalicelib.domain import gate as gates
 from chalicelib.domain.delivery import Lane, Owed
+from chalicelib.domain.gate import Gate
 
 PEEK = 11
 LATE_MS = 60_000
@@ -57,12 +58,15 @@ class Reconcile:
         rung = delayed = released = owing = 0
         for number in watched.numbers:
             lane = Lane(watched.tenant, watched.endpoint_id, number)
+            if self._rests(watched, number, now_ms):
+                owing += 1
+                continue
             rows = self.work.peek(lane, PEEK)
             ready = [row for row in rows if row.ready_ms <= now_ms]
             owing += bool(rows)
             rung += self._late(watched, ready[0], now_ms) if ready else 0
             released += 0 if ready else self._release(watched, lane)
-            delayed += self._soon(rows[len(ready)], now_ms) if len(rows) > len(ready) else 0
+            delayed += self._soon(watched, rows[len(ready)], now_ms) if len(rows) > len(ready) else 0
         disarmed = 0
         if not owing and watched.armed_until_ms < now_ms - DISARM_AFTER_MS:
             disarmed = int(self.watching.disarm(watched, now_ms - DISARM_AFTER_MS))
@@ -71,13 +75,13 @@ class Reconcile:
     def _late(self, watched: Watched, first: Owed, now_ms: int) -> int:
         if first.ready_ms > now_ms - LATE_MS or self._waits(watched, first, now_ms):
             return 0
-        return 1 - self.bells.ring([Bell(first.lane, now_ms, apart=True)])
+        return 1 - self.bells.ring([Bell(first.lane, now_ms, apart=True, queue=watched.gate.queue)])
 
-    def _soon(self, first: Owed, now_ms: int) -> int:
+    def _soon(self, watched: Watched, first: Owed, now_ms: int) -> int:
         wait_ms = first.ready_ms - now_ms
         if not SOON_MS - SWEEP_MS < wait_ms <= SOON_MS:
             return 0
-        return 1 - self.bells.ring_later(first.lane, -(-wait_ms // 1000))
+        return 1 - self.bells.ring_later(first.lane, -(-wait_ms // 1000), watched.gate.queue)
 
     def _waits(self, watched: Watched, first: Owed, now_ms: int) -> bool:
         """Say whether a late row is held, being sent, or in a lane that somebody has just looked at.
@@ -86,13 +90,21 @@ class Reconcile:
         for long is rung for all the same.
         """
         gate = watched.gate
-        held_until = max(gate.hold_until, gate.open_until if gate.state is gates.Breaker.OPEN else 0)
-        if not gate.enabled or held_until > now_ms * 1000:
+        if _held(gate, now_ms * 1000):
             return True
         lease = gate.leases.get(first.lane.number)
         sending = lease is not None and first.key in lease.keys and lease.until > now_ms * 1000
         visited = watched.seen_us // 1000 > now_ms - LATE_MS
         return sending or (visited and first.ready_ms > now_ms - OVERLOOKED_MS)
+
+    def _rests(self, watched: Watched, number: str, now_ms: int) -> bool:
+        """Say whether a lane can be left alone unseen: it is held, or its one bell is on its way.
+
+        Not once its endpoint is due to be let go, as what is held may have gone too.
+        """
+        gate, now_us = watched.gate, now_ms * 1000
+        waits = _held(gate, now_us) or gates.expects_bell(gate, number, now_us)
+        return waits and watched.armed_until_ms >= now_ms - DISARM_AFTER_MS
 
     def _release(self, watched: Watched, lane: Lane) -> int:
         """Give back a dead holder's lease of a lane where nothing is ready: what it named has moved on."""
@@ -102,3 +114,8 @@ class Reconcile:
         owner = (watched.tenant, watched.endpoint_id)
         (answer,) = self.gates.change([(owner, gates.release(lease, lane.number))])
         return int(answer.made)
+
+
+def _held(gate: Gate, now_us: int) -> bool:
+    opens = gate.open_until if gate.state is gates.Breaker.OPEN else 0
+    return not gate.enabled or max(gate.hold_until, opens) > now_us

@@ -121,7 +121,8 @@ def _pages(at: Sequence[Key]) -> Iterator[Sequence[Key]]:
 def _watched(at: Key, record: Record) -> Watched:
     tenant, endpoint_id = keys.gate_owner(at.pk)
     gate = gates.read(record)
-    return Watched(tenant, endpoint_id, gate.lanes, record["armed_until"], record["seen"], gate)
+    ordered = "ordered" in record
+    return Watched(tenant, endpoint_id, gate.lanes, record["armed_until"], record["seen"], gate, ordered)
 
 
 def _attempt_key(owed: Owed, number: int) -> Key:

@@ -11,11 +11,10 @@ from typing import Self
 from urllib.parse import urldefrag, urljoin
 
 import h11
-import httpx
 
 from chalicelib.adapters.http.connect import TransportFault
 from chalicelib.adapters.http.loop import BackgroundLoop
-from chalicelib.adapters.http.transport import GuardedTransport
+from chalicelib.adapters.http.transport import Answer, GuardedTransport
 from chalicelib.application.ports import Finished
 from chalicelib.domain.outcome import Fault, Reply
 from chalicelib.domain.request import Request
@@ -65,7 +64,7 @@ class GuardedSender:
             reply = Reply(fault=Fault.TIMEOUT, detail="no answer within the total timeout")
         except TransportFault as error:
             reply = Reply(fault=error.fault, detail=error.detail)
-        except (httpx.InvalidURL, h11.LocalProtocolError):
+        except (h11.LocalProtocolError, UnicodeEncodeError):
             reply = Reply(fault=Fault.BAD_URL, detail="the request cannot be written as HTTP")
         return replace(reply, total_ms=_since(began))
 
@@ -84,33 +83,32 @@ class GuardedSender:
 
     async def _once(self, request: Request, deadline: float) -> Reply:
         began = time.monotonic()
-        outgoing = httpx.Request("POST", request.url, headers=list(request.headers), content=request.body)
         async with asyncio.timeout_at(deadline):
-            response = await self._transport.handle_async_request(outgoing)
+            answer = await self._transport.send(request)
         first_byte_ms = _since(began)
-        body, truncated = await self._start_of_body(response, deadline)
+        body, truncated = await self._start_of_body(answer, deadline)
         headers = tuple(
-            (name, value[: _HEADERS_KEPT[name]])
-            for name, value in response.headers.items()
-            if name in _HEADERS_KEPT
+            (name, value[: _HEADERS_KEPT[name]]) for name, value in answer.headers if name in _HEADERS_KEPT
         )
         return Reply(
-            status=response.status_code,
-            detail=response.extensions["detail"],
+            status=answer.status,
+            detail=answer.detail,
             headers=headers,
             body=body,
             truncated=truncated,
-            connect_ms=response.extensions["connect_ms"],
+            connect_ms=answer.connect_ms,
             first_byte_ms=first_byte_ms,
         )
 
-    async def _start_of_body(self, response: httpx.Response, deadline: float) -> tuple[bytes, bool]:
+    async def _start_of_body(self, answer: Answer, deadline: float) -> tuple[bytes, bool]:
         """Read up to the cap; the status has decided, so a body that breaks off or drips is only cut."""
+        if answer.body is None:
+            return b"", False
         start = bytearray()
         cut = True
         try:
             async with asyncio.timeout_at(deadline):
-                async for piece in response.stream:  # type: ignore[union-attr]  # ours is asynchronous
+                async for piece in answer.body.pieces():
                     start += piece
                     if len(start) > self._limits.response_max:
                         break
@@ -119,7 +117,7 @@ class GuardedSender:
         except (TransportFault, TimeoutError):
             cut = True
         finally:
-            await response.aclose()
+            answer.body.close()
         return bytes(start[: self._limits.response_max]), cut
 
 

@@ -1,4 +1,4 @@
-"""An httpx transport that connects under the address policy and keeps connections open.
+"""The transport: connects under the address policy, keeps connections open, and nothing besides.
 
 HTTP/1.1 by h11 over asyncio streams. It knows nothing of cookies, proxies, redirects or encodings.
 """
@@ -6,22 +6,25 @@ HTTP/1.1 by h11 over asyncio streams. It knows nothing of cookies, proxies, redi
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from http import HTTPStatus
 
 import h11
-import httpx
 
 from chalicelib.adapters.http.connect import Resolve, TransportFault, open_checked, resolve
 from chalicelib.domain.errors import RelayError
 from chalicelib.domain.outcome import Fault
+from chalicelib.domain.request import Request
 from chalicelib.domain.target import Policy, Target, parse_target
 
 HEAD_MAX = 65_536
 IDLE_S = 30.0
 IDLE_MAX = 64
+_NOTHING_FOLLOWED = "no other answer followed this status"
 SENT_AGAIN = "sent again: a kept connection was closed without an answer"
 _CHUNK = 16_384
+_TARGETS = 4_096
 _INTERIM = frozenset({100, 102, 103})
 _SWITCHED = "_SWITCH_UPGRADE"  # how h11 calls a 101 that nobody asked for
 
@@ -32,6 +35,9 @@ class Timeouts:
 
     connect_s: float = 5.0
     read_s: float = 5.0
+
+
+_parsed = lru_cache(_TARGETS)(parse_target)
 
 
 class Connection:
@@ -116,25 +122,42 @@ class Connection:
             self._protocol.receive_data(received)
 
 
-class _Body(httpx.AsyncByteStream):
-    """An answer's body; closing it early drops the connection."""
+class Body:
+    """An answer's body, read piece by piece; closing it early drops the connection."""
 
     def __init__(self, pool: "GuardedTransport", key: tuple[str, str, int], connection: Connection) -> None:
+        """Read from a connection that belongs to a pool."""
         self._pool = pool
         self._key = key
         self._connection = connection
         self._whole = False
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Read to the end; a broken body raises TransportFault."""
         async for piece in self._connection.body():
             yield piece
         self._whole = True
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
+        """Keep the connection if all was read, else drop it."""
         self._pool.give_back(self._key, self._connection, whole=self._whole)
 
 
-class GuardedTransport(httpx.AsyncBaseTransport):
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The head of an answer, its header names in lower case, and how long connecting took.
+
+    Without a body there is nothing to read. `detail` is what its owner should know of how it came.
+    """
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: Body | None
+    connect_ms: int
+    detail: str = ""
+
+
+class GuardedTransport:
     """Sends each request to an address that the policy allows, over a kept connection if there is one."""
 
     def __init__(self, policy: Policy, timeouts: Timeouts, ask: Resolve = resolve) -> None:
@@ -144,23 +167,22 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         self._ask = ask
         self._idle: dict[tuple[str, str, int], list[Connection]] = {}
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request; the answer's extensions say how long connecting took (`connect_ms`).
+    async def send(self, request: Request) -> Answer:
+        """Send one request and read the head of its answer; raises TransportFault.
 
         A kept connection may have been closed by the peer meanwhile. Then the request goes out once more,
         which `detail` tells, since the peer may have taken it twice.
         """
-        target = self._target(str(request.url))
+        target = self._target(request.url)
         key = (target.scheme, target.host, target.port)
-        body = await request.aread()
         kept = self._kept(key)
         if kept is not None:
             try:
-                return await self._exchange(key, kept, request, target, body)
+                return await self._exchange(key, kept, request, target)
             except TransportFault as fault:
                 if kept.answered or fault.fault is not Fault.NO_RESPONSE:
                     raise
-        answer = self._exchange(key, None, request, target, body)
+        answer = self._exchange(key, None, request, target)
         return await (answer if kept is None else _told(answer))
 
     def give_back(self, key: tuple[str, str, int], connection: Connection, *, whole: bool) -> None:
@@ -180,7 +202,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
     def _target(self, url: str) -> Target:
         try:
-            return parse_target(url, self._policy)
+            return _parsed(url, self._policy)
         except RelayError as error:
             raise TransportFault(Fault.REFUSED, error.detail) from error
 
@@ -197,53 +219,38 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         self,
         key: tuple[str, str, int],
         kept: Connection | None,
-        request: httpx.Request,
+        request: Request,
         target: Target,
-        body: bytes,
-    ) -> httpx.Response:
+    ) -> Answer:
         began = time.monotonic()
         connection = kept or await self._open(target)
         connect_ms = 0 if kept else int((time.monotonic() - began) * 1000)
         try:
             async with asyncio.timeout(self._timeouts.read_s):
-                answer = await connection.send(_head(request, target), body)
+                head = await connection.send(_head(request, target), request.body)
         except (TimeoutError, TransportFault) as error:
             connection.close()
             if connection.last_word:
-                return _bare(connection.last_word, connect_ms)
+                return Answer(connection.last_word, (), None, connect_ms, _NOTHING_FOLLOWED)
             if isinstance(error, TransportFault):
                 raise
             raise TransportFault(Fault.TIMEOUT, "no answer within the read timeout") from error
         except BaseException:
             connection.close()
             raise
-        stream = _Body(self, key, connection)
-        return httpx.Response(
-            answer.status_code,
-            headers=answer.headers.raw_items(),
-            stream=stream,
-            extensions={"connect_ms": connect_ms, "detail": ""},
-        )
+        headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers)
+        return Answer(head.status_code, headers, Body(self, key, connection), connect_ms)
 
     async def _open(self, target: Target) -> Connection:
         streams = await open_checked(target, self._policy, self._ask, self._timeouts.connect_s)
         return Connection(*streams)
 
 
-def _bare(status: int, connect_ms: int) -> httpx.Response:
-    return httpx.Response(
-        status,
-        extensions={"connect_ms": connect_ms, "detail": "no other answer followed this status"},
-    )
-
-
-async def _told(answer: Awaitable[httpx.Response]) -> httpx.Response:
+async def _told(answer: Awaitable[Answer]) -> Answer:
     try:
-        response = await answer
+        return replace(await answer, detail=SENT_AGAIN)
     except TransportFault as fault:
         raise TransportFault(fault.fault, f"{SENT_AGAIN}; {fault.detail}") from fault
-    response.extensions["detail"] = SENT_AGAIN
-    return response
 
 
 def _fault(error: h11.RemoteProtocolError, *, ended: bool) -> TransportFault:
@@ -252,7 +259,6 @@ def _fault(error: h11.RemoteProtocolError, *, ended: bool) -> TransportFault:
     return TransportFault(Fault.PROTOCOL_ERROR, f"the answer is not valid HTTP: {error}")
 
 
-def _head(request: httpx.Request, target: Target) -> h11.Request:
-    given = [(name, value) for name, value in request.headers.raw if name.lower() != b"host"]
-    headers = [(b"Host", target.authority.encode("ascii")), *given]
-    return h11.Request(method=request.method, target=target.path.encode("ascii"), headers=headers)
+def _head(request: Request, target: Target) -> h11.Request:
+    given = [(name, value) for name, value in request.headers if name.lower() != "host"]
+    return h11.Request(method="POST", target=target.path, headers=[("Host", target.authority), *given])

@@ -19,7 +19,14 @@ from chalicelib.domain.gate.ask import (
     ask,
     moments,
 )
-from chalicelib.domain.gate.holds import current_hold, held_between, held_sum, hold_begun, not_noted
+from chalicelib.domain.gate.holds import (
+    current_hold,
+    expects_bell,
+    held_between,
+    held_sum,
+    hold_begun,
+    not_noted,
+)
 from chalicelib.domain.gate.owner import Occasion, hold_until, reconfigured
 from chalicelib.domain.gate.queues import QUICK_MS, moved, queue_for
 from chalicelib.domain.gate.record import (
@@ -72,6 +79,7 @@ __all__ = [
     "current_hold",
     "drained",
     "ends_hold",
+    "expects_bell",
     "held_between",
     "held_sum",
     "hold_begun",

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from chalicelib.domain.change import Change, Op, Test
-from chalicelib.domain.gate.record import Breaker, Gate, HoldReason, Spell
+from chalicelib.domain.gate.record import SECOND, Breaker, Gate, HoldReason, Spell
 
 PAST_MAX = 4
+QUIET_FOR = 120 * SECOND
+"""How long after a lane was last looked at, or its bell was due, nobody else rings it."""
 
 
 def hold_begun(gate: Gate, reason: HoldReason, now: int, *, lane: str = "", due: int = 0) -> Change | None:
@@ -19,11 +21,17 @@ def hold_begun(gate: Gate, reason: HoldReason, now: int, *, lane: str = "", due:
 
     A spell of another reason ends with it.
     """
-    sets: dict[str, Any] = {f"Q{lane}": due} if lane and gate.quiet.get(lane, 0) < due else {}
+    known = gate.quiet.get(lane, 0) + QUIET_FOR // 2 >= due
+    sets: dict[str, Any] = {} if known or not lane else {f"Q{lane}": due}
     if reason is HoldReason.DISABLED or gate.held_for is reason:
         return Change((), sets, {}) if sets else None
     begun = begin(gate, reason, now)
     return Change(begun.tests, {**begun.sets, **sets}, begun.adds)
+
+
+def expects_bell(gate: Gate, lane: str, now: int) -> bool:
+    """Say whether a lane needs no bell: its own will come, or its endpoint is switched off."""
+    return not gate.enabled or gate.quiet.get(lane, 0) + QUIET_FOR > now
 
 
 def begin(gate: Gate, reason: HoldReason, now: int) -> Change:
