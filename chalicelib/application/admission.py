@@ -86,7 +86,7 @@ class Admission:
         return decisions
 
     def foresee(self, visit: Visit, now_us: int) -> Hold | None:
-        """Say whether a lane that has just settled, and has a full look more, would be refused; asks nobody."""
+        """Say whether a lane that has just settled and has more would be refused; asks nobody."""
         gate = self.known.get(visit.gate_key)
         if gate is None or not visit.more:
             return None

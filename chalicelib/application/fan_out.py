@@ -18,13 +18,16 @@ from chalicelib.application.ports import (
     Owing,
     Subscriber,
 )
+from chalicelib.domain import gate as gates
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Created, Lane, Owed
 from chalicelib.domain.endpoint import ORDERED_LANE
+from chalicelib.domain.gate import Gate, Queue
 
 CHUNK = 40
 HINTS_MAX = 10
 NO_NUMBERS: Mapping[str, int] = MappingProxyType({})
+NOTHING_SEEN: Mapping[tuple[str, str], Gate] = MappingProxyType({})
 
 
 def plan(
@@ -47,9 +50,17 @@ def plan(
     )
 
 
-def bells_for(owing: Sequence[Owing], now_ms: int) -> list[Bell]:
+def owner_of(owing: Owing) -> tuple[str, str]:
+    """Name the gate of a new delivery: tenant and endpoint."""
+    return owing.owed.lane.tenant, owing.owed.lane.endpoint_id
+
+
+def bells_for(
+    owing: Sequence[Owing], now_ms: int, seen: Mapping[tuple[str, str], Gate] = NOTHING_SEEN
+) -> list[Bell]:
     """Make one bell per lane of what has just been written, its rows named unless they are too many.
 
+    None for a lane that was seen to need none.
     Rows of an ordered lane are never named: which one comes first only the lane itself says.
     """
     by_lane: dict[Lane, list[Hint]] = {}
@@ -57,9 +68,15 @@ def bells_for(owing: Sequence[Owing], now_ms: int) -> list[Bell]:
         owed = each.owed
         by_lane.setdefault(owed.lane, []).append(Hint(owed.delivery_id, owed.event_id, owed.ready_ms))
     return [
-        Bell(lane, now_ms, () if lane.ordered or len(hints) > HINTS_MAX else tuple(hints))
+        Bell(lane, now_ms, _named(lane, hints), queue=gate.queue if gate else Queue.SHARD)
         for lane, hints in by_lane.items()
+        if (gate := seen.get((lane.tenant, lane.endpoint_id))) is None
+        or not gates.expects_bell(gate, lane.number, now_ms * 1000)
     ]
+
+
+def _named(lane: Lane, hints: Sequence[Hint]) -> tuple[Hint, ...]:
+    return () if lane.ordered or len(hints) > HINTS_MAX else tuple(hints)
 
 
 @dataclass(frozen=True, slots=True)

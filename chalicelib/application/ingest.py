@@ -129,7 +129,8 @@ class Ingest:
     def _match(self, drafts: Sequence[_Draft]) -> list[tuple[Subscriber, ...] | None]:
         tenant = drafts[0].event.tenant
         try:
-            found = self.store.subscribers(tenant, {draft.event.type for draft in drafts})
+            types = {draft.event.type for draft in drafts}
+            found = self.store.subscribers(tenant, types, self.clock.now_ms())
         except Unavailable:
             # Fanned out later it would come after events accepted after it.
             if self.store.any_ordered(tenant):
@@ -186,8 +187,11 @@ class Ingest:
 
     def _ring(self, captures: Sequence[Capture]) -> None:
         owing = [each for capture in captures for each in capture.owing]
-        if owing:
-            self.bells.ring(fan_out.bells_for(owing, self.clock.now_ms()))
+        now_ms = self.clock.now_ms()
+        seen = self.store.gates_seen({fan_out.owner_of(each) for each in owing}, now_ms)
+        bells = fan_out.bells_for(owing, now_ms, seen)
+        if bells:
+            self.bells.ring(bells)
         for capture in captures:
             if capture.stored.fan_out == "later":
                 self.bells.call_fan_out(capture.stored.event.tenant, capture.stored.event.id)

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Merge, Put, Tables, Update, Write
+from chalicelib.adapters.dynamodb.seen_gates import SeenGates
 from chalicelib.application.ports import Capture, Fanout, Idempotency, Owing, Subscriber, Unavailable
 from chalicelib.domain import ids
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.event import matching_patterns
+from chalicelib.domain.gate import Gate
 
 TRANSACTION_MAX = 100
 ARM_AHEAD_MS = 70 * 60_000
@@ -24,17 +26,31 @@ class DynamoCapturing:
         self._tables = tables
         self._armed_until: dict[tuple[str, str], int] = {}
         self._listed: set[tuple[str, int]] = set()
+        self._seen = SeenGates()
 
-    def subscribers(self, tenant: str, event_types: Iterable[str]) -> dict[str, tuple[Subscriber, ...]]:
-        """Read strongly consistent who takes each type, every endpoint once, ordered by id."""
+    def subscribers(
+        self, tenant: str, event_types: Iterable[str], now_ms: int = 0
+    ) -> dict[str, tuple[Subscriber, ...]]:
+        """Read strongly consistent who takes each type, every endpoint once, ordered by id.
+
+        The gates of those who took it before are read along, once a second.
+        """
         patterns = {each: tuple(matching_patterns(each)) for each in event_types}
         wanted = [keys.subscription(tenant, name) for names in patterns.values() for name in names]
-        found = self._tables.get(wanted)
-        packed = {key.pk: rows.subscribers_of(record) for key, record in found.items()}
-        return {
+        looked_at = self._seen.due(tenant, patterns, now_ms)
+        found = self._tables.get([*wanted, *looked_at])
+        self._seen.put({key: found.get(key) for key in looked_at}, now_ms)
+        packed = {key.pk: rows.subscribers_of(found[key]) for key in wanted if key in found}
+        merged = {
             event_type: _merged(packed.get(keys.subscription(tenant, name).pk, []) for name in names)
             for event_type, names in patterns.items()
         }
+        self._seen.remember(tenant, merged)
+        return merged
+
+    def gates_seen(self, endpoints: Iterable[tuple[str, str]], now_ms: int) -> dict[tuple[str, str], Gate]:
+        """Give the gates of (tenant, endpoint) pairs that were seen in the last moments."""
+        return self._seen.gates(endpoints, now_ms)
 
     def any_ordered(self, tenant: str) -> bool:
         """Say whether a tenant has ordered endpoints, without its subscriptions."""

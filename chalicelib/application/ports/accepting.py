@@ -7,6 +7,7 @@ from typing import Protocol
 from chalicelib.application.ports.world import Unavailable
 from chalicelib.domain.delivery import Created, Owed
 from chalicelib.domain.event import Event
+from chalicelib.domain.gate import Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,14 @@ class Fanout:
 class Capturing(Protocol):
     """Where events are accepted."""
 
-    def subscribers(self, tenant: str, event_types: Iterable[str]) -> dict[str, tuple[Subscriber, ...]]:
+    def subscribers(
+        self, tenant: str, event_types: Iterable[str], now_ms: int = 0
+    ) -> dict[str, tuple[Subscriber, ...]]:
         """Read strongly consistent who takes each type, every endpoint once, ordered by id."""
+        ...
+
+    def gates_seen(self, endpoints: Iterable[tuple[str, str]], now_ms: int) -> dict[tuple[str, str], Gate]:
+        """Give the gates of (tenant, endpoint) pairs that were seen in the last moments; asks nobody."""
         ...
 
     def any_ordered(self, tenant: str) -> bool:
