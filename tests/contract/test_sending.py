@@ -74,7 +74,7 @@ def patient() -> Iterator[Lines]:
 
 
 def request_to(url: str) -> Request:
-    return Request(url, (("webhook-id", url),), b"{}")
+    return Request(url, (("webhook-id", url), ("Content-Length", "2")), b"{}")
 
 
 def start(lines: Lines, outbox: Outbox) -> Callable[..., None]:

@@ -1,5 +1,6 @@
 """Requests go where they may and nowhere else: redirects hop by hop, and what production refuses."""
 
+import base64
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -49,6 +50,14 @@ def test_a_long_redirect_is_followed_whole(customer: Customer) -> None:
     _, delivery_id = customer.deliver(customer.script({"status": 307, "headers": {"Location": there}}))
     assert customer.ended(delivery_id)["status"] == "succeeded"
     assert customer.received(delivery_id=delivery_id)[1]["target"] == there
+
+
+def test_a_redirect_with_bytes_no_url_has_is_followed_with_those_encoded(customer: Customer) -> None:
+    head = "HTTP/1.1 307 Odd\r\nLocation: /sink/caf\u00e9 au lait\r\nContent-Length: 0\r\n\r\n"
+    odd = {"raw_b64": base64.b64encode(head.encode("utf-8")).decode()}
+    _, delivery_id = customer.deliver(customer.script(odd))
+    assert customer.ended(delivery_id)["status"] == "succeeded"
+    assert customer.received(delivery_id=delivery_id)[1]["target"] == "/sink/caf%C3%A9%20au%20lait"
 
 
 @pytest.mark.parametrize("location", ["ftp://127.0.0.1/", "http://user@127.0.0.1/", "http://[::1"])

@@ -8,7 +8,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Self
-from urllib.parse import urldefrag, urljoin
+from urllib.parse import quote, urldefrag, urljoin
 
 import h11
 
@@ -23,6 +23,7 @@ from chalicelib.domain.target import URL_MAX
 REDIRECTS_MAX = 3
 _FOLLOWED = frozenset({307, 308})
 _HEADER_MAX = 256
+_VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 _HEADERS_KEPT = {
     "retry-after": _HEADER_MAX,
     "content-type": _HEADER_MAX,
@@ -201,9 +202,9 @@ class LoopOutbox:
 
 
 def _following(url: str, location: str) -> str:
-    """Say where a redirect leads; raises TransportFault when that is no URL."""
+    """Say where a redirect leads, odd bytes percent-encoded; raises TransportFault when that is no URL."""
     try:
-        return urldefrag(urljoin(url, location)).url
+        return urldefrag(urljoin(url, quote(location.encode("latin-1"), _VISIBLE))).url
     except ValueError as error:
         raise TransportFault(Fault.REFUSED, "the redirect leads to what is no URL") from error
 

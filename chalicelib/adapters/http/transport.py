@@ -24,7 +24,7 @@ IDLE_MAX = 64
 _NOTHING_FOLLOWED = "no other answer followed this status"
 SENT_AGAIN = "sent again: a kept connection was closed without an answer"
 _CHUNK = 16_384
-_TARGETS = 4_096
+_TARGETS = 1_024
 _INTERIM = frozenset({100, 102, 103})
 _SWITCHED = "_SWITCH_UPGRADE"  # how h11 calls a 101 that nobody asked for
 
