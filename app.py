@@ -87,6 +87,12 @@ def list_endpoint_deliveries(endpoint_id: str) -> Response:
     return http.answer(app, endpoints.deliveries, endpoint_id=endpoint_id)
 
 
+@app.route("/v1/endpoints/{endpoint_id}/health", methods=["GET"])
+def get_endpoint_health(endpoint_id: str) -> Response:
+    """Show how an endpoint does."""
+    return http.answer(app, endpoints.health, endpoint_id=endpoint_id)
+
+
 @app.route("/v1/deliveries/{delivery_id}", methods=["GET"])
 def get_delivery(delivery_id: str) -> Response:
     """Show a delivery."""

@@ -229,7 +229,7 @@ def fan_out() -> FanOutLater:
 @cache
 def manage_endpoints() -> ManageEndpoints:
     """Give the use case behind the endpoint routes."""
-    return ManageEndpoints(endpoints(), sealer(), clock(), dice(), policy())
+    return ManageEndpoints(endpoints(), sealer(), clock(), dice(), policy(), bells())
 
 
 @cache

@@ -1,4 +1,4 @@
-"""AWS's JSON services by their wire protocol: signed by botocore, without its per-field work.
+"""AWS's JSON services by their wire protocol: botocore's credentials and hooks, without its per-field work.
 
 A boto3 call costs about a millisecond of CPU, most of it spent walking the shapes of what goes in
 and out; on the hot path that is more than everything else together (docs/decisions/0003). The
@@ -13,15 +13,18 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
-from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.client import BaseClient
+from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
+
+from chalicelib.adapters.sigv4 import Scope, signed
 
 TRIES = 3
 TIMEOUT_S = 10.0
@@ -49,7 +52,7 @@ class JsonService:
         self._events: Any = meta.events
         self._model = meta.service_model
         self._name = self._model.service_id.hyphenize()
-        self._region = meta.region_name
+        self._scope = Scope(meta.region_name, self._model.signing_name)
         self._url = meta.endpoint_url
         parts = urlsplit(meta.endpoint_url)
         self._secure = parts.scheme == "https"
@@ -92,23 +95,19 @@ class JsonService:
         raise AssertionError("the last try answers or raises")
 
     def _exchange(self, operation: str, hook: str, body: bytes) -> tuple[int, dict[str, Any]]:
-        request = AWSRequest(
-            "POST",
-            self._url + "/" if not self._url.endswith("/") else self._url,
-            headers={
-                "Host": self._host,
-                "X-Amz-Target": f"{self._target}.{operation}",
-                "Content-Type": self._content_type,
-            },
-            data=body,
-        )
-        self._sign(request)
+        headers = {
+            "Host": self._host,
+            "X-Amz-Target": f"{self._target}.{operation}",
+            "Content-Type": self._content_type,
+        }
+        headers = signed(headers, body, self._scope, _credentials(), datetime.now(UTC))
+        request = AWSRequest("POST", self._url, headers=headers, data=body)
         for _, response in self._events.emit(f"before-send.{hook}", request=request):
             if response is not None:
                 return response.status_code, _document(response.content)
         connection = self._connection()
         try:
-            reply = _post(connection, request.headers.items(), body)
+            reply = _post(connection, headers.items(), body)
             answer = _document(reply.read())
         except BaseException:
             connection.close()
@@ -118,14 +117,6 @@ class JsonService:
         else:
             self._idle.append(connection)
         return reply.status, answer
-
-    def _sign(self, request: AWSRequest) -> None:
-        credentials = _session().get_credentials()
-        if credentials is None:
-            raise NoCredentialsError
-        SigV4Auth(credentials.get_frozen_credentials(), self._model.signing_name, self._region).add_auth(
-            request
-        )
 
     def _connection(self) -> http.client.HTTPConnection:
         """Give an idle connection, the one used last, or a new one."""
@@ -155,6 +146,13 @@ def _post(
 @cache
 def _session() -> boto3.Session:
     return boto3.DEFAULT_SESSION or boto3.Session()
+
+
+def _credentials() -> ReadOnlyCredentials:
+    credentials = _session().get_credentials()
+    if credentials is None:
+        raise NoCredentialsError
+    return credentials.get_frozen_credentials()
 
 
 @cache

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, replace
 
-from chalicelib.application.ports import Clock, Dice, Endpoints, Page, Sealer
+from chalicelib.application.ports import Bell, Bells, Clock, Dice, Endpoints, Page, Sealer
 from chalicelib.domain import ids, signing, target
+from chalicelib.domain.delivery import Lane
 from chalicelib.domain.endpoint import ORDERED_MAX, Endpoint, EndpointState, WrappedSecret
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.target import Policy
 
 SECRET_BYTES = 32
+AFTER_INGEST_S = 61
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class ManageEndpoints:
     clock: Clock
     dice: Dice
     policy: Policy
+    bells: Bells
 
     def register(self, draft: Endpoint) -> Registered:
         """Create an endpoint from a draft without id and secret; raises RelayError.
@@ -78,16 +81,41 @@ class ManageEndpoints:
 
     def change(self, old: Endpoint, new: Endpoint) -> Endpoint:
         """Write a changed endpoint over the one that was read; raises RelayError if it has moved on."""
-        checked = replace(new, url=target.parse_target(new.url, self.policy).url, version=old.version + 1)
+        url = target.parse_target(new.url, self.policy).url
+        checked = replace(new, url=url).next_to(old, self.clock.now_ms())
         if not self.store.replace(old, checked):
             raise stale()
+        if _opens_up(old, checked):
+            self._ring(checked)
         return checked
 
     def delete(self, old: Endpoint) -> None:
         """Delete an endpoint: from now on nothing is fanned out to it and nothing owed is sent."""
-        gone = replace(old, state=EndpointState.DELETED, version=old.version + 1)
+        gone = replace(old, state=EndpointState.DELETED).next_to(old, self.clock.now_ms())
         if not self.store.replace(old, gone):
             raise stale()
+
+    def _ring(self, endpoint: Endpoint) -> None:
+        """Ring every lane of an endpoint that may take more than before, or take again.
+
+        And once more when an event must be in that was accepted by somebody who still saw it switched off.
+        """
+        now_ms = self.clock.now_ms()
+        lanes = [Lane(endpoint.tenant, endpoint.id, number) for number in endpoint.lanes]
+        self.bells.ring([Bell(lane, now_ms) for lane in lanes])
+        for lane in lanes:
+            self.bells.ring_later(lane, AFTER_INGEST_S)
+
+
+def _opens_up(old: Endpoint, new: Endpoint) -> bool:
+    before, after = old.limits, new.limits
+    return new.state is EndpointState.ENABLED and (
+        old.state is not new.state
+        or old.url != new.url
+        or after.rate_per_second > before.rate_per_second
+        or after.burst > before.burst
+        or after.max_concurrency > before.max_concurrency
+    )
 
 
 def not_found(kind: str, name: str) -> RelayError:

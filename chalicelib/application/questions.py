@@ -5,9 +5,22 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from chalicelib.application.endpoints import not_found
-from chalicelib.application.ports import Clock, Endpoints, Generations, Page, Payloads, Reading, StoredEvent
+from chalicelib.application.ports import (
+    Clock,
+    Endpoints,
+    Generations,
+    Health,
+    Page,
+    Payloads,
+    Reading,
+    StoredEvent,
+)
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Attempt, Created, Ended, Status, status_of
+from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.gate import Spell
+
+HOLDS_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +38,7 @@ class Delivery:
     ended: Ended | None
     next_ms: int
     generations: tuple[int, ...]
+    hold: Spell | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +90,14 @@ class Questions:
         page = self.reading.deliveries(tenant, endpoint_id, after, limit, self.clock.now_us())
         return Page(tuple(newest(each) for each in page.items), page.after)
 
+    def health(self, tenant: str, endpoint_id: str) -> tuple[Endpoint, Health]:
+        """Read how an endpoint does, or raise RelayError."""
+        endpoint = self.endpoints.get(tenant, endpoint_id) if ids.is_id(endpoint_id, "ep") else None
+        found = self.reading.health(tenant, endpoint_id, HOLDS_SHOWN) if endpoint else None
+        if endpoint is None or found is None:
+            raise not_found("endpoint", endpoint_id)
+        return endpoint, found
+
     def deliveries_of_event(self, tenant: str, event_id: str, after: str, limit: int) -> Page[Delivery]:
         """List an event's deliveries by endpoint, newest first, those of deleted ones too.
 
@@ -120,4 +142,5 @@ def newest(found: Generations) -> Delivery:
         next((row for row in rows if isinstance(row, Ended)), None),
         (attempts[-1].next_ms if attempts else first.at_ms) if owed else 0,
         tuple(sorted(by_generation)),
+        found.hold if status is Status.PENDING else None,
     )

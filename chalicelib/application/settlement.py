@@ -308,7 +308,7 @@ class Settlement:
         for each in results:
             endpoint: Endpoint | None = each.endpoint if each.verdict.disables_endpoint else None
             while endpoint is not None and endpoint.state is EndpointState.ENABLED:
-                if self.endpoints.replace(endpoint, disabled(endpoint)):
+                if self.endpoints.replace(endpoint, disabled(endpoint, self.clock.now_ms())):
                     break
                 endpoint = self.endpoints.get(endpoint.tenant, endpoint.id)
 
@@ -321,10 +321,10 @@ class Settlement:
                 self._change(each.visit, gates.hold_until(self.clock.now_us() + wait_us))
 
 
-def disabled(endpoint: Endpoint) -> Endpoint:
+def disabled(endpoint: Endpoint, now_ms: int) -> Endpoint:
     """Give an endpoint as it is after it answered 410."""
-    version = endpoint.version + 1
-    return replace(endpoint, state=EndpointState.DISABLED, state_reason=GONE_REASON, version=version)
+    off = replace(endpoint, state=EndpointState.DISABLED, state_reason=GONE_REASON)
+    return off.next_to(endpoint, now_ms)
 
 
 def told_of(verdict: Verdict, reply: Reply) -> Told:

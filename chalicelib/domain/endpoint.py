@@ -4,7 +4,7 @@ Bounds live here; what a URL may be lives in `target`, what a header may be here
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from chalicelib.domain.backoff import RetryProfile
@@ -76,7 +76,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One destination of a tenant. `version` counts changes; `created_ms` is Unix epoch milliseconds."""
+    """One destination of a tenant. `version` counts changes; times are Unix epoch milliseconds.
+
+    `state_ms` is since when its state is what it is, 0 for from the beginning.
+    """
 
     tenant: str
     id: str
@@ -94,6 +97,8 @@ class Endpoint:
     state_reason: str = ""
     secrets: tuple[WrappedSecret, ...] = ()
     version: int = 1
+    changed_ms: int = 0
+    state_ms: int = 0
 
     @property
     def ordered(self) -> bool:
@@ -104,6 +109,11 @@ class Endpoint:
     def lanes(self) -> tuple[str, ...]:
         """Number its lanes: the one of an ordered endpoint, else as many as its cap asks for."""
         return lane_numbers(self.limits.lanes, ordered=self.ordered)
+
+    def next_to(self, old: "Endpoint", now_ms: int) -> "Endpoint":
+        """Give this endpoint as the version after an old one, changed at a moment."""
+        state_ms = old.state_ms if self.state is old.state else now_ms
+        return replace(self, version=old.version + 1, changed_ms=now_ms, state_ms=state_ms)
 
     def live_secrets(self, now_s: int) -> tuple[WrappedSecret, ...]:
         """Give the secrets that sign at a moment (Unix seconds), newest first."""

@@ -68,6 +68,13 @@ def deliveries(asked: Asked, endpoint_id: str) -> Response:
     return http.listed(shown, listing, found.after)
 
 
+def health(asked: Asked, endpoint_id: str) -> Response:
+    """Show how an endpoint does: its breaker, whether and why it is held, its last holds."""
+    asked.caller.must_be(Role.VIEWER)
+    endpoint, found = bootstrap.questions().health(asked.caller.tenant, endpoint_id)
+    return http.reply(answers.health(endpoint, found, bootstrap.clock().now_us()))
+
+
 def _status(text: str | None) -> Status | None:
     if text is None:
         return None

@@ -4,10 +4,12 @@ import base64
 import codecs
 from typing import Any
 
-from chalicelib.application.ports import StoredEvent
+from chalicelib.application.ports import Health, StoredEvent
 from chalicelib.application.questions import Delivery
+from chalicelib.domain import gate as gates
 from chalicelib.domain.delivery import Attempt
 from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.gate import Breaker, Spell
 from chalicelib.domain.request import event_time
 from chalicelib.wire.bodies import MASK
 
@@ -70,7 +72,8 @@ def attempt(of: Attempt) -> dict[str, Any]:
         "detail": of.detail or None,
         **_response(of.response, truncated=of.truncated),
         "response_truncated": of.truncated,
-        "platform_ms": {"queue": of.queue_ms},
+        "platform_ms": {"queue": of.queue_ms, "held": of.held_ms},
+        "held_for": of.held_for.value if of.held_for else None,
         "consumer_ms": {"connect": of.connect_ms, "first_byte": of.first_byte_ms, "total": of.total_ms},
         "next_attempt_at": event_time(of.next_ms) if of.next_ms else None,
     }
@@ -89,7 +92,38 @@ def delivery(of: Delivery) -> dict[str, Any]:
         "reason": of.ended.reason.value if of.ended else None,
         "created_at": event_time(of.created_ms),
         "next_attempt_at": event_time(of.next_ms) if of.next_ms else None,
+        "hold": hold(of.hold) if of.hold else None,
         "attempts": [attempt(each) for each in of.attempts],
+    }
+
+
+def hold(of: Spell) -> dict[str, Any]:
+    """Show a hold of an endpoint: why, since when, and until when as far as that is known."""
+    return {
+        "reason": of.reason.value,
+        "since": event_time(of.since // 1000),
+        "until": event_time(of.until // 1000) if of.until else None,
+    }
+
+
+def health(endpoint: Endpoint, of: Health, now_us: int) -> dict[str, Any]:
+    """Show how an endpoint does: its breaker, the hold that goes on, and the last ones."""
+    gate = of.gate
+    current = gates.current_hold(gate, now_us)
+    opens = gate.state is Breaker.OPEN
+    return {
+        "endpoint_id": endpoint.id,
+        "state": endpoint.state.value,
+        "state_reason": endpoint.state_reason or None,
+        "breaker": {
+            "state": gate.state.value,
+            "consecutive_failures": gate.fails,
+            "open_until": event_time(gate.open_until // 1000) if opens else None,
+        },
+        "in_flight": gate.held_slots,
+        "queue": gate.queue.value or "shard",
+        "hold": hold(current) if current else None,
+        "recent_holds": [hold(each) for each in of.holds],
     }
 
 

@@ -9,7 +9,7 @@ from chalicelib.application.ports import ApiKey, Page, Unavailable
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.endpoint import ORDERED_MAX, Endpoint, EndpointState
-from chalicelib.domain.gate import Rules
+from chalicelib.domain.gate import HoldReason, Occasion, Rules, Spell
 
 _WALK = 100
 _ROUNDS = 5
@@ -149,11 +149,22 @@ def _uncounted(old: Endpoint, new: Endpoint) -> Iterator[Write]:
 
 
 def _regated(old: Endpoint, new: Endpoint) -> Iterator[Write]:
-    """Change the gate, if what it goes by has changed; a deleted endpoint's lets its work be ended."""
+    """Change the gate, if what it goes by has changed; a deleted endpoint's lets its work be ended.
+
+    An endpoint that is enabled again has been held: history gets that with the change.
+    """
     on = {each: each is not EndpointState.DISABLED for each in EndpointState}
-    if new.limits == old.limits and on[new.state] == on[old.state]:
+    moved = new.url != old.url
+    if new.limits == old.limits and on[new.state] == on[old.state] and not moved:
         return
-    change = gates.reconfigured(new.limits, old.limits, enabled=on[new.state])
+    now_us = new.changed_ms * 1000
+    off = [each for each in (new, old) if not on[each.state]]
+    since_us = off[0].state_ms * 1000 if off else None
+    occasion = Occasion(now_us, since_us, moved)
+    change = gates.reconfigured(new.limits, old.limits, enabled=on[new.state], occasion=occasion)
     if new.limits.lanes > old.limits.lanes:
         change = replace(change, sets={**change.sets, "lanes": new.limits.lanes})
     yield Update(keys.gate(new.tenant, new.id), change)
+    if since_us is not None and on[new.state]:
+        spell = Spell(HoldReason.DISABLED, since_us, now_us)
+        yield Merge(keys.hold(new.tenant, new.id, spell.since), rows.hold_row(spell))

@@ -2,19 +2,28 @@
 
 import heapq
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby, islice
 
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Key, Span, Tables
-from chalicelib.application.ports import Generations, Page, StoredEvent
+from chalicelib.application.ports import Generations, Health, Page, StoredEvent
 from chalicelib.domain import gate as gates
 from chalicelib.domain import ids
 from chalicelib.domain.change import Record
-from chalicelib.domain.gate import TAKE_OVER_GRACE
+from chalicelib.domain.gate import TAKE_OVER_GRACE, Spell
 
 _ROWS = 200
 _DELIVERY_ROWS = 1_000
 _ASKED_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """How an endpoint stands: the deliveries that live leases name, and its hold."""
+
+    leased: frozenset[str]
+    hold: Spell | None
 
 
 class DynamoReading:
@@ -48,21 +57,21 @@ class DynamoReading:
         stretch = self._tables.query(keys.HISTORY, partition, span, _DELIVERY_ROWS)
         if not stretch.records:
             return None
-        leased = self._leased(tenant, endpoint_id, now_us)
-        return _generations(endpoint_id, delivery_id, stretch.records, leased)
+        standing = self._standing(tenant, endpoint_id, now_us)
+        return _generations(endpoint_id, delivery_id, stretch.records, standing)
 
     def deliveries(
         self, tenant: str, endpoint_id: str, after: str, limit: int, now_us: int
     ) -> Page[Generations]:
         """List an endpoint's deliveries, newest event first."""
-        leased = self._leased(tenant, endpoint_id, now_us)
+        standing = self._standing(tenant, endpoint_id, now_us)
         found: list[Generations] = []
         rows_of = groupby(self._newest_history(tenant, endpoint_id, after), _delivery_of)
         for delivery_id, group in rows_of:
             if len(found) == limit:
                 return Page(tuple(found), found[-1].delivery_id)
             oldest_first = tuple(reversed(list(group)))
-            found.append(_generations(endpoint_id, delivery_id, oldest_first, leased))
+            found.append(_generations(endpoint_id, delivery_id, oldest_first, standing))
         return Page(tuple(found))
 
     def takers(self, tenant: str, event_id: str, after: str) -> Iterator[str]:
@@ -75,13 +84,26 @@ class DynamoReading:
             found = self._tables.get(list(created.values()))
             yield from (each for each, key in created.items() if key in found)
 
-    def _leased(self, tenant: str, endpoint_id: str, now_us: int) -> frozenset[str]:
+    def health(self, tenant: str, endpoint_id: str, holds: int) -> Health | None:
+        """Read an endpoint's gate and its last few holds, newest first."""
         at = keys.gate(tenant, endpoint_id)
         record = self._tables.get([at]).get(at)
         if record is None:
-            return frozenset()
-        live = (each for each in gates.read(record).leases.values() if each.until + TAKE_OVER_GRACE > now_us)
-        return frozenset(key.split("#")[1] for lease in live for key in lease.keys)
+            return None
+        partition = keys.endpoint_partition(tenant, endpoint_id)
+        span = Span(keys.HOLDS, f"{keys.HOLDS}~", backwards=True)
+        stretch = self._tables.query(keys.HISTORY, partition, span, holds)
+        return Health(gates.read(record), tuple(rows.hold_of(each) for each in stretch.records))
+
+    def _standing(self, tenant: str, endpoint_id: str, now_us: int) -> _Standing:
+        at = keys.gate(tenant, endpoint_id)
+        record = self._tables.get([at]).get(at)
+        if record is None:
+            return _Standing(frozenset(), None)
+        gate = gates.read(record)
+        live = (each for each in gate.leases.values() if each.until + TAKE_OVER_GRACE > now_us)
+        leased = frozenset(key.split("#")[1] for lease in live for key in lease.keys)
+        return _Standing(leased, gates.current_hold(gate, now_us))
 
     def _newest_history(self, tenant: str, endpoint_id: str, after: str) -> Iterator[Record]:
         at = (keys.HISTORY, keys.endpoint_partition(tenant, endpoint_id))
@@ -135,7 +157,8 @@ def _delivery_of(record: Record) -> str:
 
 
 def _generations(
-    endpoint_id: str, delivery_id: str, records: tuple[Record, ...], leased: frozenset[str]
+    endpoint_id: str, delivery_id: str, records: tuple[Record, ...], standing: _Standing
 ) -> Generations:
     history = tuple(rows.history_of(record) for record in records)
-    return Generations(endpoint_id, delivery_id, history, delivery_id in leased)
+    leased = delivery_id in standing.leased
+    return Generations(endpoint_id, delivery_id, history, leased, standing.hold)

@@ -218,6 +218,8 @@ def endpoint_row(endpoint: Endpoint) -> dict[str, Any]:
         "state_reason": endpoint.state_reason,
         "secrets": [[each.ciphertext, each.expires_at or 0] for each in endpoint.secrets],
         "version": endpoint.version,
+        "changed_ms": endpoint.changed_ms,
+        "state_ms": endpoint.state_ms,
     }
 
 
@@ -240,6 +242,8 @@ def endpoint_of(record: Record) -> Endpoint:
         record["state_reason"],
         tuple(WrappedSecret(ciphertext, expires or None) for ciphertext, expires in record["secrets"]),
         record["version"],
+        record.get("changed_ms", 0),
+        record.get("state_ms", 0),
     )
 
 

@@ -46,6 +46,7 @@ __all__ = [
     "Finished",
     "Gates",
     "Generations",
+    "Health",
     "Hint",
     "Idempotency",
     "Keys",

@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeVar
 from chalicelib.application.ports.accepting import StoredEvent
 from chalicelib.domain.delivery import HistoryRow
 from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.gate import Gate, Spell
 
 T = TypeVar("T")
 
@@ -48,12 +49,21 @@ class Endpoints(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Generations:
-    """All history rows of one delivery, oldest first, and whether a live lease names it."""
+    """All history rows of one delivery, oldest first, whether a live lease names it, and how it is held."""
 
     endpoint_id: str
     delivery_id: str
     rows: tuple[HistoryRow, ...]
     leased: bool
+    hold: Spell | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How an endpoint does: its gate, and its last holds."""
+
+    gate: Gate
+    holds: tuple[Spell, ...]
 
 
 class Reading(Protocol):
@@ -82,6 +92,10 @@ class Reading(Protocol):
         self, tenant: str, endpoint_id: str, after: str, limit: int, now_us: int
     ) -> Page[Generations]:
         """List an endpoint's deliveries, newest event first."""
+        ...
+
+    def health(self, tenant: str, endpoint_id: str, holds: int) -> Health | None:
+        """Read an endpoint's gate and its last few holds, newest first."""
         ...
 
 

@@ -10,13 +10,13 @@ from chalicelib.domain.gate.record import Breaker
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """What else goes with an owner's change: when it is, and since when an endpoint enabled now was not.
+    """What else goes with an owner's change: when it is, and since when an endpoint is, or was, disabled.
 
     `moved`: it has a new URL, so its breaker closes and its ramp begins.
     """
 
     now: int = 0
-    disabled_from: int | None = None
+    off_since: int | None = None
     moved: bool = False
 
 
@@ -36,11 +36,12 @@ def reconfigured(limits: Limits, before: Limits, *, enabled: bool, occasion: Occ
     adds = {"conf": 1, "slots": limits.max_concurrency - before.max_concurrency}
     if (limits.rate_per_second, limits.burst) != (before.rate_per_second, before.burst):
         sets["tat"] = 0
+    since = occasion.off_since
     if not enabled:
-        sets["off_from"] = now
-    elif occasion.disabled_from is not None:
-        sets["off_past"] = [occasion.disabled_from, now]
-        adds["held_sum"] = max(0, now - occasion.disabled_from)
+        sets["off_from"] = now if since is None else since
+    elif since is not None:
+        sets["off_past"] = [since, now]
+        adds["held_sum"] = max(0, now - since)
     if occasion.moved:
         sets |= {"st": Breaker.CLOSED.value, "fails": 0, "streak": 0, "ramp_from": now}
         adds["epoch"] = 1

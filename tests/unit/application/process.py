@@ -82,7 +82,7 @@ class Process:
             DynamoWatching(self.tables), self.work, self.gates, self.bells, self.fan_out, clock
         )
         self.ingest = Ingest(self.capturing, self.payloads, self.bells, clock, dice, world.limits)
-        self.manage = ManageEndpoints(self.endpoints, self.sealer, clock, dice, Policy())
+        self.manage = ManageEndpoints(self.endpoints, self.sealer, clock, dice, Policy(), self.bells)
         self.questions = Questions(DynamoReading(self.tables), self.endpoints, self.payloads, clock)
 
     @property
