@@ -27,7 +27,7 @@ from chalicelib.application.ports.delivering import (
     Watching,
     Work,
 )
-from chalicelib.application.ports.keeping import ApiKey, Endpoints, Generations, Keys, Page, Reading
+from chalicelib.application.ports.keeping import ApiKey, Endpoints, Generations, Health, Keys, Page, Reading
 from chalicelib.application.ports.ringing import Bell, Bells, Hint, Receipts
 from chalicelib.application.ports.world import Clock, Dice, Unavailable
 
