@@ -1,4 +1,7 @@
-"""Connecting under the address policy: resolve, check every answer, connect to what was checked."""
+"""Connecting under the address policy: resolve, check every answer, connect to what was checked.
+
+Whom to ask for a name's addresses is given (`resolve`).
+"""
 
 import asyncio
 import socket
@@ -16,7 +19,7 @@ RECEIVE_BUFFER = 32_768
 READ_AHEAD = 4_096
 ADDRESSES_TRIED = 2
 _IN_TIME = "within the connect timeout"
-Resolve = Callable[[str, int], Awaitable[list[str]]]
+Resolve = Callable[[str], Awaitable[list[str]]]
 
 
 class TransportFault(Exception):  # noqa: N818 - a recorded outcome of the endpoint, not our error
@@ -36,13 +39,6 @@ def tls_context() -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-async def resolve(host: str, port: int) -> list[str]:
-    """Ask the system's resolver for a host's addresses, in its order."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
 async def open_checked(
@@ -73,7 +69,7 @@ async def _addresses(target: Target, ask: Resolve, deadline: float) -> list[str]
         pass
     try:
         async with asyncio.timeout_at(deadline):
-            return await ask(target.host, target.port)
+            return await ask(target.host)
     except TimeoutError as error:
         raise TransportFault(Fault.DNS_FAILED, f"the host name was not resolved {_IN_TIME}") from error
     except (OSError, UnicodeError) as error:

@@ -12,7 +12,8 @@ from http import HTTPStatus
 
 import h11
 
-from chalicelib.adapters.http.connect import Resolve, TransportFault, open_checked, resolve
+from chalicelib.adapters.http.connect import Resolve, TransportFault, open_checked
+from chalicelib.adapters.http.resolve import Resolver
 from chalicelib.domain.errors import RelayError
 from chalicelib.domain.outcome import Fault
 from chalicelib.domain.request import Request
@@ -160,11 +161,11 @@ class Answer:
 class GuardedTransport:
     """Sends each request to an address that the policy allows, over a kept connection if there is one."""
 
-    def __init__(self, policy: Policy, timeouts: Timeouts, ask: Resolve = resolve) -> None:
-        """Apply a policy to what a resolver answers."""
+    def __init__(self, policy: Policy, timeouts: Timeouts, ask: Resolve | None = None) -> None:
+        """Apply a policy to what a resolver answers; the system's unless one is given."""
         self._policy = policy
         self._timeouts = timeouts
-        self._ask = ask
+        self._ask = ask or Resolver().addresses
         self._idle: dict[tuple[str, str, int], list[Connection]] = {}
 
     async def send(self, request: Request) -> Answer:
