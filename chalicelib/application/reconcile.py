@@ -1,6 +1,7 @@
 """Reconcile: rings what nobody looked at. A watchdog: nothing normal waits for it."""
 
 from dataclasses import dataclass
+from itertools import takewhile
 
 from chalicelib.application.fan_out import FanOutLater
 from chalicelib.application.ports import Bell, Bells, Clock, Gates, Watched, Watching, Work
@@ -62,7 +63,8 @@ class Reconcile:
                 owing += 1
                 continue
             rows = self.work.peek(lane, PEEK)
-            ready = [row for row in rows if row.ready_ms <= now_ms]
+            # In an ordered lane nothing may pass a first row that waits.
+            ready = list(takewhile(lambda row: row.ready_ms <= now_ms, rows))
             owing += bool(rows)
             rung += self._late(watched, ready[0], now_ms) if ready else 0
             released += 0 if ready else self._release(watched, lane)

@@ -13,6 +13,7 @@ from http import HTTPStatus
 import h11
 
 from chalicelib.adapters.http.connect import Resolve, TransportFault, open_checked
+from chalicelib.adapters.http.idle import IdleConnections, Where
 from chalicelib.adapters.http.resolve import Resolver
 from chalicelib.domain.errors import RelayError
 from chalicelib.domain.outcome import Fault
@@ -21,7 +22,7 @@ from chalicelib.domain.target import Policy, Target, parse_target
 
 HEAD_MAX = 65_536
 IDLE_S = 30.0
-IDLE_MAX = 64
+IDLE_MAX = 256
 _NOTHING_FOLLOWED = "no other answer followed this status"
 SENT_AGAIN = "sent again: a kept connection was closed without an answer"
 _CHUNK = 16_384
@@ -126,7 +127,7 @@ class Connection:
 class Body:
     """An answer's body, read piece by piece; closing it early drops the connection."""
 
-    def __init__(self, pool: "GuardedTransport", key: tuple[str, str, int], connection: Connection) -> None:
+    def __init__(self, pool: "GuardedTransport", key: Where, connection: Connection) -> None:
         """Read from a connection that belongs to a pool."""
         self._pool = pool
         self._key = key
@@ -166,7 +167,7 @@ class GuardedTransport:
         self._policy = policy
         self._timeouts = timeouts
         self._ask = ask or Resolver().addresses
-        self._idle: dict[tuple[str, str, int], list[Connection]] = {}
+        self._idle = IdleConnections[Connection](IDLE_MAX)
 
     async def send(self, request: Request) -> Answer:
         """Send one request and read the head of its answer; raises TransportFault.
@@ -176,7 +177,7 @@ class GuardedTransport:
         """
         target = self._target(request.url)
         key = (target.scheme, target.host, target.port)
-        kept = self._kept(key)
+        kept = self._idle.take(key)
         if kept is not None:
             try:
                 return await self._exchange(key, kept, request, target)
@@ -186,20 +187,16 @@ class GuardedTransport:
         answer = self._exchange(key, None, request, target)
         return await (answer if kept is None else _told(answer))
 
-    def give_back(self, key: tuple[str, str, int], connection: Connection, *, whole: bool) -> None:
+    def give_back(self, key: Where, connection: Connection, *, whole: bool) -> None:
         """Keep a connection for the next request, or drop it."""
-        idle = self._idle.setdefault(key, [])
-        if whole and len(idle) < IDLE_MAX and connection.recycle():
-            idle.append(connection)
+        if whole and connection.recycle():
+            self._idle.keep(key, connection)
         else:
             connection.close()
 
     async def aclose(self) -> None:
         """Drop every idle connection."""
-        for idle in self._idle.values():
-            for connection in idle:
-                connection.close()
-        self._idle.clear()
+        self._idle.close()
 
     def _target(self, url: str) -> Target:
         try:
@@ -207,18 +204,9 @@ class GuardedTransport:
         except RelayError as error:
             raise TransportFault(Fault.REFUSED, error.detail) from error
 
-    def _kept(self, key: tuple[str, str, int]) -> Connection | None:
-        idle = self._idle.get(key, [])
-        while idle:
-            connection = idle.pop()
-            if connection.usable:
-                return connection
-            connection.close()
-        return None
-
     async def _exchange(
         self,
-        key: tuple[str, str, int],
+        key: Where,
         kept: Connection | None,
         request: Request,
         target: Target,
