@@ -7,7 +7,7 @@ from chalicelib.application.ports import Changed
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.endpoint import Endpoint, Limits
-from chalicelib.domain.gate import TAKE_OVER_GRACE, Ask, Breaker, Gate, Grant
+from chalicelib.domain.gate import TAKE_OVER_GRACE, Ask, Breaker, Gate, Grant, Told
 from chalicelib.domain.outcome import Evidence
 from tests.contract.given import NOW_MS, NOW_US, RULES, TENANT, Stores, endpoint
 
@@ -86,7 +86,7 @@ class TestLeases:
         stores.endpoints.create(of)
         grant = ask(stores, of, "0", NOW_US, KEYS[:3])
         make(stores, of, grant.change)
-        settled = gates.settle(grant.claim, (Evidence.FAILING, Evidence.FAILING), NOW_US, RULES)
+        settled = gates.settle(grant.claim, [Told(Evidence.FAILING)] * 2, NOW_US, RULES)
         assert make(stores, of, settled).made
         gate = gate_of(stores, of)
         assert (gate.slots, gate.leases, gate.fails) == (8, {}, 2)
@@ -116,7 +116,7 @@ class TestLeases:
         first, second = ask(stores, of, "0", after), ask(stores, of, "1", after)
         assert [make(stores, of, each.change).made for each in (first, second)] == [True, False]
         assert gate_of(stores, of).state is Breaker.HALF_OPEN
-        assert make(stores, of, gates.settle(first.claim, (Evidence.ALIVE,), after, RULES)).made
+        assert make(stores, of, gates.settle(first.claim, [Told(Evidence.ALIVE)], after, RULES)).made
         assert gate_of(stores, of).state is Breaker.CLOSED
 
     def test_a_hold_is_only_ever_lengthened(self, stores: Stores) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.bucket import bucket_of
 from chalicelib.domain.change import Change, applied, holds
 from chalicelib.domain.endpoint import Limits
 from chalicelib.domain.gate import (
@@ -21,9 +22,11 @@ from chalicelib.domain.gate import (
     HoldReason,
     Lease,
     Rules,
+    Told,
     Turn,
     ask,
     hold_until,
+    moments,
     new_record,
     opening,
     overfull,
@@ -66,7 +69,7 @@ class Store:
         return ask(self.gate, Ask(lane, holder or f"holder of {lane}", ROWS[:rows]), now, RULES)
 
     def settle(self, claim: Claim, *evidence: Evidence, now: int = NOW) -> bool:
-        return self.make(settle(claim, evidence, now, RULES))
+        return self.make(settle(claim, [Told(each) for each in evidence], now, RULES))
 
     def break_open(self, now: int = NOW) -> None:
         self.record["fails"] = RULES.threshold
@@ -79,9 +82,9 @@ def hold(until: int | None, reason: HoldReason) -> Hold:
 
 @pytest.mark.parametrize(
     "rate, burst, cap, rows, admitted",
-    [(10, 20, 8, 12, 8), (10, 20, 100, 12, 10), (10, 3, 100, 12, 3), (10, 20, 8, 2, 2), (1, 1, 1, 12, 1)],
+    [(10, 20, 8, 12, 8), (10, 20, 100, 12, 10), (1, 3, 100, 12, 5), (10, 20, 8, 2, 2), (1, 1, 1, 12, 1)],
 )
-def test_ten_are_let_in_or_as_many_as_rows_cap_and_tokens_allow(
+def test_ten_are_let_in_or_as_many_as_rows_cap_and_the_tokens_of_two_seconds_allow(
     rate: int, burst: int, cap: int, rows: int, admitted: int
 ) -> None:
     store = Store(rate, burst, cap)
@@ -98,7 +101,7 @@ OPEN = {"st": "open", "epoch": 1, "open_until": NOW + 30 * SECOND}
 COOLED = OPEN | {"open_until": NOW}
 PROBED = {"st": "half_open", "epoch": 2, "probe_until": NOW + 12 * SECOND}
 BUSY = {"L0": Lease("another", NOW + 45 * SECOND, 1, ("a",), 0).record()}
-EMPTY = {"tat": NOW + 2 * SECOND}
+EMPTY = {"tat": NOW + 4 * SECOND}  # spent, and all that drips in within two seconds reserved
 FULL = {"slots": 0}
 
 
@@ -111,11 +114,11 @@ FULL = {"slots": 0}
         (OPEN | EMPTY | FULL, hold(NOW + 30 * SECOND, HoldReason.BREAKER_OPEN)),
         (PROBED | EMPTY | FULL, hold(NOW + 10 * SECOND, HoldReason.BREAKER_OPEN)),
         (COOLED | EMPTY | FULL, hold(NOW + LANE_BUSY_WAIT, HoldReason.BREAKER_OPEN)),
-        (COOLED | EMPTY, hold(NOW + SECOND // 10, HoldReason.RATE_LIMIT)),
+        (COOLED | EMPTY, hold(NOW + 2_100_000, HoldReason.RATE_LIMIT)),
         (PROBED | {"probe_until": NOW + 3}, hold(NOW + 3, HoldReason.BREAKER_OPEN)),
         (EMPTY | FULL, hold(NOW + LANE_BUSY_WAIT, HoldReason.ENDPOINT_CAP)),
-        (EMPTY, hold(NOW + SECOND // 10, HoldReason.RATE_LIMIT)),
-        (EMPTY | {"ramp_from": NOW}, hold(NOW + SECOND, HoldReason.RAMP)),
+        (EMPTY, hold(NOW + 2_100_000, HoldReason.RATE_LIMIT)),
+        (EMPTY | {"ramp_from": NOW}, hold(NOW + 3 * SECOND, HoldReason.RAMP)),
         ({"slots": 7, "ramp_from": NOW}, hold(NOW + LANE_BUSY_WAIT, HoldReason.RAMP)),
     ],
 )
@@ -125,29 +128,99 @@ def test_who_is_not_let_in_is_told_the_first_reason_and_when_to_come_back(
     assert Store(**there_is).ask() == expected
 
 
-def test_an_empty_bucket_lets_one_in_when_it_says() -> None:
-    store = Store(cap=100)
-    store.admit("0")
-    store.admit("1")
-    wait = store.ask("2")
-    assert wait == hold(NOW + SECOND // 10, HoldReason.RATE_LIMIT)
-    assert store.admit("2", now=NOW + SECOND // 10).lease.count == 1
+def sent_at(store: Store, claim: Claim, now: int = NOW) -> list[int]:
+    """Say how many microseconds from now on each request of a claim just admitted may go."""
+    return [each - now for each in moments(claim, store.gate, now)]
+
+
+def test_what_is_let_in_ahead_of_its_tokens_goes_when_they_are_there() -> None:
+    store = Store(burst=3, cap=100)
+    assert sent_at(store, store.admit("0", rows=5)) == [0, 0, 0, 100_000, 200_000]
+    assert sent_at(store, store.admit("1", rows=2)) == [300_000, 400_000]
+    late = NOW + 450_000
+    assert sent_at(store, store.admit("2", rows=2, now=late), late) == [50_000, 150_000]
+
+
+def test_no_tokens_are_reserved_that_come_later_than_two_seconds_ahead() -> None:
+    store = Store(rate=2, burst=1, cap=100)
+    assert sent_at(store, store.admit()) == [0, 500_000, SECOND, 1_500_000, 2 * SECOND]
+    assert isinstance(store.ask("1", rows=1), Hold)
+
+
+def test_without_a_token_it_is_all_within_two_seconds_or_nothing() -> None:
+    store = Store(burst=1, cap=100)
+    store.record["tat"] = NOW + 1_100_000  # ten come within two seconds
+    assert isinstance(store.ask(rows=10), Grant)
+    assert isinstance(store.ask(rows=10, now=NOW - 1), Hold)
+    assert isinstance(store.ask(rows=9, now=NOW - 1), Grant)
+
+
+@pytest.mark.parametrize(
+    "rate, burst, rows, more, tokens",
+    [
+        (10, 20, 8, False, 1),  # the rest comes within two seconds
+        (10, 20, 8, True, 1),
+        (2, 20, 8, False, 4),
+        (2, 20, 8, True, 16),
+        (1, 20, 8, True, 18),
+        (1, 10, 8, True, 9),  # no token must be lost to a full bucket
+        (1, 1, 8, True, 1),
+        (1, 2, 2, False, 1),
+        (4, 3, 1, False, 1),
+    ],
+)
+def test_who_is_held_comes_back_when_a_full_batch_can_go(
+    rate: int, burst: int, rows: int, tokens: int, *, more: bool
+) -> None:
+    store = Store(rate, burst, 100, tat=NOW + 2 * SECOND + burst * SECOND // rate)
+    answer = ask(store.gate, Ask("0", "me", ROWS[:rows], more=more), NOW, RULES)
+    assert answer == hold(NOW + 2 * SECOND + tokens * SECOND // rate, HoldReason.RATE_LIMIT)
+    assert isinstance(store.ask(rows=rows, now=NOW + 2 * SECOND + tokens * SECOND // rate), Grant)
+
+
+def test_an_empty_bucket_lets_somebody_in_when_it_says() -> None:
+    store = Store(cap=100, **EMPTY)
+    wait = store.ask("2", rows=1)
+    assert wait == hold(NOW + 2_100_000, HoldReason.RATE_LIMIT)
+    assert sent_at(store, store.admit("2", now=NOW + 2_100_000, rows=1), NOW) == [2_100_000]
+
+
+def test_a_lane_in_turn_needs_one_slot_for_many_attempts() -> None:
+    store = Store(rate=10, burst=3, cap=1)
+    answer = ask(store.gate, Ask("o0", "me", ROWS, in_turn=True), NOW, RULES)
+    assert isinstance(answer, Grant)
+    assert store.make(answer.change)
+    assert answer.claim.lease == Lease("me", NOW + 45 * SECOND, 1, ROWS[:10], 0)
+    assert store.gate.slots == 0
+    assert sent_at(store, answer.claim) == [0, 0, 0, *(n * 100_000 for n in range(1, 8))]
+    assert store.settle(answer.claim, *[ALIVE] * 10)
+    assert store.gate.slots == 1
+
+
+def test_a_lane_in_turn_takes_over_for_one_slot_what_a_dead_holder_had_for_ten() -> None:
+    store = Store(cap=10)
+    dead = store.admit(holder="dead")
+    late = dead.lease.until + TAKE_OVER_GRACE
+    answer = ask(store.gate, Ask("0", "heir", ROWS, in_turn=True), late, RULES)
+    assert isinstance(answer, Grant)
+    assert store.make(answer.change)
+    assert (store.gate.slots, store.gate.held_slots) == (9, 1)
 
 
 def test_f126_those_who_waited_together_go_at_the_pace_and_not_at_once() -> None:
     store = Store(cap=100, burst=5)
     assert store.make(hold_until(NOW + 5 * SECOND))
-    sent = []
+    sent: list[int] = []
     for tick in range(2_000):
         now, lane = NOW + tick * 10_000, str(tick)
         answer = store.ask(lane, now, 1)
         if isinstance(answer, Grant):
             assert store.make(answer.change)
+            sent += moments(answer.claim, store.gate, now)
             assert store.settle(answer.claim, ALIVE, now=now)
-            sent.append(tick)
-    assert sent[0] == 500
-    assert len([tick for tick in sent if tick < 600]) == 5 + 9
-    assert len(sent) == 5 + 149
+    assert min(sent) == NOW + 5 * SECOND
+    assert len([each for each in sent if each < NOW + 6 * SECOND]) == 5 + 9
+    assert len([each for each in sent if each < NOW + 20 * SECOND]) == 5 + 149
 
 
 @pytest.mark.parametrize(
@@ -229,7 +302,7 @@ def test_new_limits_and_the_switch_are_laid_on_the_gate_and_the_slots_follow() -
 def test_a_new_rate_or_burst_keeps_nobody_waiting_for_what_the_old_one_spent(limits: Limits) -> None:
     before = Limits(1, 86_400, 8)
     store = Store(1, 86_400, 8, tat=NOW + 86_400 * SECOND)
-    assert store.ask() == hold(NOW + SECOND, HoldReason.RATE_LIMIT)
+    assert store.ask() == hold(NOW + 6 * SECOND, HoldReason.RATE_LIMIT)
     assert store.make(reconfigured(limits, before, enabled=True))
     assert store.admit().lease.count >= 1
 
@@ -239,15 +312,15 @@ def test_a_new_cap_or_the_switch_gives_no_tokens() -> None:
         store = Store(**EMPTY)
         assert store.make(reconfigured(limits, LIMITS, enabled=enabled))
         assert store.make(reconfigured(limits, limits, enabled=True))
-        assert store.ask() == hold(NOW + SECOND // 10, HoldReason.RATE_LIMIT)
+        assert store.ask() == hold(NOW + 2_100_000, HoldReason.RATE_LIMIT)
 
 
 @pytest.mark.parametrize(
     "store, first, second",
     [
         pytest.param(Store(cap=8, burst=100, tat=NOW + 1), 5, 3, id="slots"),
-        pytest.param(Store(cap=100, burst=8), 5, 3, id="tokens of an idle bucket"),
-        pytest.param(Store(cap=100, burst=8, tat=NOW + 1), 5, 2, id="tokens of a busy bucket"),
+        pytest.param(Store(rate=1, burst=6, cap=100), 5, 3, id="tokens of an idle bucket"),
+        pytest.param(Store(rate=1, burst=7, cap=100, tat=NOW + 1), 5, 3, id="tokens of a busy bucket"),
         pytest.param(Store(100_000, 100_000, 60, tat=NOW + 1, ramp_from=NOW), 5, 1, id="slots of a ramp"),
     ],
 )
@@ -342,8 +415,9 @@ def test_a_lease_is_not_given_back_for_that_of_another_which_ends_at_the_same_mo
 
 def test_a_lease_is_not_given_back_for_an_older_one_of_the_same_holder() -> None:
     store, _, older = holder_of_two_leases()
+    claim = Claim("0", older, 0, probe=False, bucket=bucket_of(10, 50, 1_000))
     assert not store.make(release(older, "0"))
-    assert not store.make(settle(Claim("0", older, 0, probe=False), (FAILING,), NOW, RULES))
+    assert not store.make(settle(claim, [Told(FAILING)], NOW, RULES))
     assert store.gate.slots + store.gate.held_slots == 12
 
 
@@ -561,26 +635,29 @@ def test_recovery_gives_back_the_rate_from_a_tenth_to_all_in_five_minutes(
     store = recovering(cap=1_000)
     start = NOW + after_s * SECOND
     store.record["tat"] = start + SECOND
-    sent = 0
+    sent: list[int] = []
     for tick in range(1_000):
         now = start + tick * 10_000
         answer = store.ask("0", now, 12)
         if isinstance(answer, Grant):
             assert store.make(answer.change)
+            sent += moments(answer.claim, store.gate, now)
             assert store.settle(answer.claim, ALIVE, now=now)
-            sent += answer.claim.lease.count
-    assert abs(sent - expected) <= 5
+    made = len([each for each in sent if each < start + 10 * SECOND])
+    assert (
+        expected - 8 <= made <= expected + 5
+    )  # what is reserved is taken at the price of two seconds before
 
 
 def test_a_recovering_endpoint_is_not_sent_a_whole_burst_at_once() -> None:
     store = recovering(rate=10, burst=20, cap=100)
-    sent = 0
+    sent: list[int] = []
     for number in range(20):
         answer = store.ask(str(number), NOW)
         if isinstance(answer, Grant):
             assert store.make(answer.change)
-            sent += answer.claim.lease.count
-    assert sent <= 2
+            sent += sent_at(store, answer.claim)
+    assert sent == [0, 100_000, 1_100_000]  # the probe had taken one
 
 
 def test_a_hold_is_only_ever_lengthened() -> None:
@@ -606,3 +683,4 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
     assert 50_000 <= LANE_BUSY_WAIT <= 250_000
     assert [each // SECOND for each in (RULES.cooldown, RULES.max_cooldown, RULES.ramp)] == [30, 300, 300]
     assert [each // SECOND for each in (RULES.lease, RULES.request_timeout, TAKE_OVER_GRACE)] == [45, 10, 2]
+    assert RULES.reserve == 2 * SECOND
