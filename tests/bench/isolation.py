@@ -18,7 +18,7 @@ from typing import Any
 from tests.bench import neighbours
 from tests.bench.latency import Run, Timed, quantile, summary
 from tests.bench.neighbours import EVENT, Neighbours, faults
-from tests.bench.stack import AS_SHIPPED, BenchStack
+from tests.bench.stack import AS_SHIPPED, BenchStack, machine_cpu_s
 from tests.bench.steady import Answered, Arrival, post_steadily, spread
 
 TARGET = Path("build/bench/isolation.json")
@@ -72,9 +72,10 @@ def _run(phase: str, beside: Neighbours, for_s: float, seed: int) -> Run:
         healthy = [_healthy(stack, number) for number in range(HEALTHY)]
         ids = dict(zip(beside.paths, beside.move_in(stack), strict=True))
         moved_in_s = time.monotonic()
-        before = stack.costs()
+        before, machine_s, own_s = stack.costs(), machine_cpu_s(), time.process_time()
         answered = asyncio.run(post_steadily(stack.api_port, _arrivals(beside, WARM_UP_S + for_s, seed)))
-        cpu_s = stack.costs().since(before).cpu_s
+        cpu_s = {**stack.costs().since(before).cpu_s, "load": time.process_time() - own_s}
+        cpu_s["others"] = machine_cpu_s() - machine_s - sum(cpu_s.values())
         measured = _accepted(answered)
         received = _received(stack, measured)
         timed = _timed(measured, received, _queue_ms(stack, healthy))

@@ -202,7 +202,7 @@ ALSO: Mapping[str, Held] = {
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What a while of holding came to. `bells_at_most` counts from the second minute on."""
+    """What a while of holding came to. `bells_at_most` is of its second half."""
 
     costs: Mapping[Cost, int]
     visits: int
@@ -229,7 +229,7 @@ def hold(held: Held, deliveries: int, minutes: int, processes: int = 2) -> Bill:
     for minute in range(minutes):
         world.sweep()
         world.pass_time(began_ms + (minute + 1) * MINUTE_MS - world.clock.now_ms())
-        bells_at_most = max(bells_at_most, world.bells if minute else 0)
+        bells_at_most = max(bells_at_most, world.bells if 2 * minute >= minutes else 0)
     costs = _with_watching_apart(world.costs, minutes)
     return Bill(costs, world.visits, len(world.sender.sent), len(world.owed()), bells_at_most)
 

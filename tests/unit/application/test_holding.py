@@ -7,14 +7,10 @@ from tests.unit.application.world import MINUTE_MS
 
 DELIVERIES, MINUTES = 1_000, 10
 CALLS_AN_HOUR = 500
-# Ways of being held that cost more than the bound as yet.
-NOT_YET = frozenset({"rate"})
 
 
 @pytest.mark.parametrize("name", HOLDS)
 def test_holding_a_backlog_costs_few_calls(name: str) -> None:
-    if name in NOT_YET:
-        pytest.skip("this hold costs more as yet")
     bill = hold(HOLDS[name], DELIVERIES, MINUTES)
     assert bill.left > DELIVERIES // 3, "the backlog stands"
     assert bill.aws_calls <= CALLS_AN_HOUR * MINUTES // 60
