@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from infra.local.ministack_speech import mend_server, mend_statements
+from infra.local.ministack_speech import mend_copies, mend_server, mend_statements
 
 _KNOWN = "1.5.33"
 _SMALL = 64
@@ -314,6 +314,7 @@ def main() -> None:
     # All that it stores is looked through by every full collection, though hardly any of it is garbage.
     gc.set_threshold(100_000, 50, 1_000)
     mend_statements()
+    mend_copies()
     mend_server()
     importlib.import_module("ministack.app").main()
 

@@ -1,5 +1,6 @@
 """What is mended looks at less and answers the same."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.local.ministack_fast import SortedKeys, bounds, page
-from infra.local.ministack_speech import kept
+from infra.local.ministack_speech import copied, kept
 
 KEYS = st.text("ab#1", min_size=1, max_size=4)
 Matching = Callable[[str, str, str], bool]
@@ -148,3 +149,30 @@ def test_a_reading_that_goes_by_the_values_is_not_kept() -> None:
     mended = kept(counting)
     for pair in ([{"S": "a"}, {"S": "b"}], [{"S": "a"}, {"S": "a"}]):
         assert mended("? ?", pair) == counting("? ?", pair)
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.binary(max_size=3),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(max_size=2), values, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(JSON_VALUES)
+def test_a_copy_is_equal_and_shares_nothing_that_can_be_changed(value: Any) -> None:  # noqa: ANN401 - JSON
+    def changeable(part: Any) -> set[int]:  # noqa: ANN401 - JSON
+        if not isinstance(part, dict | list):
+            return set()
+        inside = part.values() if isinstance(part, dict) else part
+        return {id(part)}.union(*map(changeable, inside))
+
+    copy = copied(value)
+    assert copy == value
+    assert changeable(copy).isdisjoint(changeable(value))
+
+
+def test_what_json_has_not_is_copied_too() -> None:
+    buckets: defaultdict[str, dict[str, Any]] = defaultdict(dict, {"a": {"b": {1}}})
+    copy = copied({"items": buckets})["items"]
+    copy["a"]["b"].add(2)
+    assert (type(copy), copy["new"], buckets) == (defaultdict, {}, {"a": {"b": {1}}})
