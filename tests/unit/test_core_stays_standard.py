@@ -19,7 +19,7 @@ def _imported(module: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "module", [pytest.param(file, id=file.stem) for file in sorted(DOMAIN.rglob("*.py"))]
+    "module", [pytest.param(file, id=str(file.relative_to(DOMAIN))) for file in sorted(DOMAIN.rglob("*.py"))]
 )
 def test_the_domain_imports_only_the_standard_library(module: Path) -> None:
     outside = {name for name in _imported(module) if name.partition(".")[0] not in sys.stdlib_module_names}
