@@ -13,7 +13,7 @@ CODE := $(wildcard app.py) chalicelib infra tests
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
-		| while IFS='|' read -r task what; do printf '%-18s %s\n' "$$task" "$$what"; done
+		| while IFS='|' read -r task what; do printf '%-21s %s\n' "$$task" "$$what"; done
 
 dev: .venv/ready .venv-emulator/ready ## run the whole of Relay here until Ctrl-C (EMULATOR=ministack|moto|localstack)
 	@$(RUN) infra.local.dev
@@ -47,7 +47,7 @@ package: .venv/ready ## build the CloudFormation template and the archive into b
 bench: .venv/ready .venv-emulator/ready ## measure throughput into build/bench
 	@$(RUN) tests.bench
 
-bench-isolation: .venv/ready .venv-emulator/ready ## measure what misbehaving endpoints do to healthy ones (18 minutes)
+bench-isolation: .venv/ready .venv-emulator/ready ## measure what misbehaving endpoints do to healthy ones (15 minutes)
 	@$(RUN) tests.bench.isolation
 
 bench-hold: .venv/ready ## count what holding a backlog costs in AWS calls, in simulated time
