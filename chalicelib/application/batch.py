@@ -64,10 +64,9 @@ class Batch:
             now_ms = self._clock.now_ms()
             due = [each for each in self._open if each.stage is Stage.WANTING and each.wake_ms <= now_ms]
             self._begin(due, outbox)
+            self._let_go()
             self._end(self._collect(outbox), outbox)
-            self._open = [each for each in self._open if each.stage is not Stage.DONE]
-            if self._open:
-                self._delete_finished()
+            self._let_go()
 
     def _begin(self, visits: Sequence[Visit], outbox: Outbox) -> None:
         ready: list[Visit] = []
@@ -259,13 +258,14 @@ class Batch:
         visit.stage = Stage.DONE
         self._finished += visit.call.receipts
 
-    def _delete_finished(self) -> None:
+    def _let_go(self) -> None:
         """Delete the bells of the lanes that are done while others still work, in one call.
 
         Those done last are deleted by the answer of the invocation. One that cannot be deleted
         comes back and finds nothing to do; that ends nobody's sends.
         """
-        if self._finished:
+        self._open = [each for each in self._open if each.stage is not Stage.DONE]
+        if self._open and self._finished:
             with suppress(Unavailable):
                 self._receipts.delete(self._finished)
             self._finished = []

@@ -8,7 +8,8 @@ from chalicelib.application.ports import Bell, Hint
 from chalicelib.application.visit import FRESH_MS
 from chalicelib.domain.delivery import Lane
 from chalicelib.domain.endpoint import EndpointState, Limits
-from tests.fakes.scripted_sender import Answer, in_turn, status
+from tests.fakes.faults import Step
+from tests.fakes.scripted_sender import HANGS, Answer, in_turn, status
 from tests.unit.application.world import (
     FAILS,
     HOUR_MS,
@@ -282,3 +283,22 @@ def test_a_row_that_is_ready_within_a_second_is_waited_for(world: World) -> None
     world.clock.advance_to(owed.ready_ms - 1_000)
     world.visit(lane_of(endpoint))
     assert [each.at_ms for each in world.sends(delivery)][1:] == [owed.ready_ms]
+
+
+def test_a_bell_that_finds_nothing_is_let_go_before_a_hanging_send_of_its_batch_ends(world: World) -> None:
+    hanging, healthy = world.endpoint("hanging"), world.endpoint("healthy")
+    world.sender.script = lambda request: HANGS if request.url == hanging.url else OK
+    world.post("healthy")
+    world.visit(lane_of(healthy))
+    world.post("hanging")
+    began_ms = world.clock.now_ms()
+    deleted_ms: list[int] = []
+
+    def watch(step: Step) -> None:
+        if step.method == "delete":
+            deleted_ms.append(world.clock.now_ms())
+
+    world.usual.faults.before = watch
+    world.deliver()
+    assert deleted_ms
+    assert deleted_ms[0] - began_ms < 1_000
