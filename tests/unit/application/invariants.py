@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.domain import gate as gates
+from chalicelib.domain import ids
 from chalicelib.domain.delivery import Attempt, Created, Ended, HistoryRow
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.outcome import Outcome
@@ -64,6 +65,32 @@ def check_pace(world: World, endpoint: Endpoint) -> None:
             count += each.count
             most = limits.burst + limits.rate_per_second * (each.at_us - begin.at_us) / 1_000_000
             assert count <= most, "faster than its rate"
+
+
+def check_turn(world: World, endpoint: Endpoint) -> None:
+    """Hold to invariant 5 as a request leaves: of its ordered lane nothing earlier is owed."""
+    sent = world.sender.in_flight[-1]
+    line = {each.delivery_id: each.sequence for each in world.owed() if each.lane.endpoint_id == endpoint.id}
+    if sent in line:
+        assert line[sent] == min(line.values()), "sent while an earlier one is owed"
+
+
+def check_first_receipts(world: World, endpoint: Endpoint) -> None:
+    """Hold an ordered endpoint's first receipts to the order of its events."""
+    place = {row.delivery_id: row.sequence for row in world.all_history() if isinstance(row, Created)}
+    tag = ids.endpoint_tag(endpoint.id)
+    seen = dict.fromkeys(
+        each.delivery_id for each in world.sender.sent if ids.tag_of(each.delivery_id) == tag
+    )
+    places = [place[each] for each in seen]
+    assert places == sorted(places), "one was first received after a later one"
+
+
+def unknowns(world: World, endpoint: Endpoint) -> int:
+    """Count the attempts at an endpoint whose outcome nobody knows."""
+    tag = ids.endpoint_tag(endpoint.id)
+    told = [row for row in world.all_history() if isinstance(row, Attempt)]
+    return sum(row.outcome is Outcome.UNKNOWN and ids.tag_of(row.delivery_id) == tag for row in told)
 
 
 def _has_ended(row: HistoryRow) -> bool:

@@ -16,13 +16,19 @@ from chalicelib.application.ingest import Accepted
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Ended
-from chalicelib.domain.endpoint import EndpointState, Limits
+from chalicelib.domain.endpoint import EndpointState, Limits, Ordering
 from chalicelib.domain.gate import SECOND, TAKE_OVER_GRACE, Rules
 from chalicelib.domain.outcome import Outcome
 from chalicelib.domain.request import Request
 from tests.fakes.scripted_sender import DIES, HANGS, Answer, Script, in_turn, status
 from tests.unit.application.interruptions import at_call, fail
-from tests.unit.application.invariants import check, check_pace
+from tests.unit.application.invariants import (
+    check,
+    check_first_receipts,
+    check_pace,
+    check_turn,
+    unknowns,
+)
 from tests.unit.application.process import Process
 from tests.unit.application.world import (
     FAILS,
@@ -36,11 +42,12 @@ from tests.unit.application.world import (
 
 RULES = Rules(threshold=4, cooldown=5 * SECOND, max_cooldown=40 * SECOND, ramp=30 * SECOND)
 ENDPOINTS = (
-    (("a", "all"), Limits(rate_per_second=2, burst=3, max_concurrency=2)),
-    (("b", "ab", "all"), Limits(rate_per_second=50, burst=20, max_concurrency=12)),
-    (("a", "ab", "all"), Limits(rate_per_second=10, burst=5, max_concurrency=8)),
+    (("a", "all"), Limits(rate_per_second=2, burst=3, max_concurrency=2), Ordering.NONE),
+    (("b", "ab", "all"), Limits(rate_per_second=50, burst=20, max_concurrency=12), Ordering.NONE),
+    (("a", "ab", "all"), Limits(rate_per_second=10, burst=5, max_concurrency=8), Ordering.NONE),
+    (("a", "ab", "all", "line"), Limits(rate_per_second=10, burst=5, max_concurrency=3), Ordering.ENDPOINT),
 )
-EVENT_TYPES = ("a", "b", "ab", "all", "nobody")
+EVENT_TYPES = ("a", "b", "ab", "all", "line", "nobody")
 ANSWERS = (
     OK,
     FAILS,
@@ -58,7 +65,9 @@ Misfortune = tuple[str, int] | None
 
 answers = st.lists(st.sampled_from(ANSWERS), min_size=1, max_size=4)
 misfortunes = st.none() | st.tuples(
-    st.sampled_from(["dies before", "dies after", "fails before", "fails after", "stands still"]),
+    st.sampled_from(
+        ["dies before", "dies after", "fails before", "fails after", "stands still", "others come"]
+    ),
     st.integers(1, 12),
 )
 
@@ -69,8 +78,12 @@ class Pipeline(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.world = World(RULES, replace(LIMITS, inline_fan_out_max=2))
-        self.endpoints = [self.world.endpoint(*types, limits=limits) for types, limits in ENDPOINTS]
+        self.endpoints = [
+            self.world.endpoint(*types, limits=limits, ordering=ordering)
+            for types, limits, ordering in ENDPOINTS
+        ]
         self.accepted: list[tuple[str, str]] = []
+        self.troubles = 0
 
     @rule(event_type=st.sampled_from(EVENT_TYPES), count=st.integers(1, 4), misfortune=misfortunes)
     def post(self, event_type: str, count: int, misfortune: Misfortune) -> None:
@@ -113,6 +126,11 @@ class Pipeline(RuleBasedStateMachine):
     def empty_the_queues(self) -> None:
         self.world.purge()
 
+    @rule(which=st.integers(0, len(ENDPOINTS) - 1))
+    def disable(self, which: int) -> None:
+        if self.world.now(self.endpoints[which]).state is EndpointState.ENABLED:
+            self.world.change(self.endpoints[which], state=EndpointState.DISABLED)
+
     @rule()
     def enable(self) -> None:
         for endpoint in self.endpoints:
@@ -122,6 +140,11 @@ class Pipeline(RuleBasedStateMachine):
     @invariant()
     def holds(self) -> None:
         check(self.world)
+        for endpoint in self.endpoints:
+            if endpoint.ordered:
+                check_first_receipts(self.world, endpoint)
+                told = unknowns(self.world, endpoint)
+                assert told <= self.troubles, "more unknown attempts than holders that died"
 
     def teardown(self) -> None:
         self.world.losing = 0
@@ -154,15 +177,23 @@ class Pipeline(RuleBasedStateMachine):
         if misfortune is None:
             return self.world.usual
         what, number = misfortune
+        self.troubles += 1
         process = Process(self.world)
         match what:
             case "dies before" | "dies after":
                 process.faults.kill_at(number, after=what == "dies after")
             case "fails before" | "fails after":
                 at_call(process, number, fail, after=what == "fails after")
+            case "others come":
+                at_call(process, number, self.others_come)
             case _:
                 at_call(process, number, self.others_go_on)
         return process
+
+    def others_come(self) -> None:
+        """Let every lane be visited, as for bells of another queue, while a process is at work."""
+        for lane in {each.lane for each in self.world.owed()}:
+            self.world.visit(lane, Process(self.world))
 
     def others_go_on(self) -> None:
         """Let every lane be visited while a process stands still for longer than its lease."""
@@ -174,14 +205,20 @@ class Pipeline(RuleBasedStateMachine):
         sender.in_flight[:] = standing
 
     def within_caps(self, script: Script) -> Script:
-        """Answer as a script does, and hold what is in flight to the endpoint's cap."""
-        caps = {each.url: (ids.endpoint_tag(each.id), each.limits.max_concurrency) for each in self.endpoints}
+        """Answer as a script does, and hold what is in flight to the endpoint's cap, or to its order."""
+        by_url = {each.url: each for each in self.endpoints}
 
         def answer(request: Request) -> Answer:
-            tag, cap = caps[request.url]
+            endpoint = by_url[request.url]
+            tag = ids.endpoint_tag(endpoint.id)
             in_flight = [each for each in self.world.sender.in_flight if ids.tag_of(each) == tag]
+            cap = 1 if endpoint.ordered else endpoint.limits.max_concurrency
             assert len(in_flight) <= cap, "more in flight than the cap"
-            return script(request)
+            if endpoint.ordered:
+                check_turn(self.world, endpoint)
+            given = script(request)
+            self.troubles += given.dies
+            return given
 
         return answer
 

@@ -104,7 +104,7 @@ class World:
     def change(self, endpoint: Endpoint, **changes: Any) -> None:  # noqa: ANN401 - any field
         """Change an endpoint as it is now."""
         now = self.now(endpoint)
-        self.usual.manage.change(now, replace(now, **changes))
+        self.run(lambda process: process.manage.change(now, replace(now, **changes)), self.usual)
 
     def hold(self, endpoint: Endpoint, for_ms: int) -> int:
         """Hold an endpoint as a 429 does; the moment that ends it."""
