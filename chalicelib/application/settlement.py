@@ -94,6 +94,7 @@ class Settlement:
         owed, endpoint = visit.sending.pop(finished.key)
         if not finished.begun:
             visit.more = True
+            visit.stop()
             return None
         verdict = judge(finished.reply, datetime.fromtimestamp(finished.ended_ms / 1000, UTC))
         visit.told.append(told_of(verdict, finished.reply))
