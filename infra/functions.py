@@ -102,7 +102,7 @@ def _api() -> Function:
     }
     grants = (
         *_tables(tables),
-        *_queues(SEND, *LANE_QUEUES, "FanOutQueue"),
+        *_queues(SEND, *LANE_QUEUES, "DelayedQueue", "FanOutQueue"),
         *_payloads("s3:GetObject", "s3:PutObject"),
         Grant("SecretsKey", ("kms:Decrypt", "kms:Encrypt")),
     )
@@ -142,7 +142,7 @@ def _fanning_out() -> Iterable[Grant]:
         "FanoutsTable": READ + UPDATE + DELETE,
         "OwedTable": INSERT,
         "HistoryTable": INSERT,
-        "GatesTable": UPDATE,
+        "GatesTable": READ + UPDATE,
     }
     return (*_tables(tables), *_queues(SEND, *LANE_QUEUES))
 
@@ -157,7 +157,7 @@ def _reconcile() -> Function:
     """Ring the lanes that nobody looked at, and fan out what nobody was told of."""
     grants = (
         *_fanning_out(),
-        *_tables({"GatesTable": READ, "OwedTable": READ, "FanoutsTable": ("dynamodb:Scan",)}),
+        *_tables({"OwedTable": READ, "FanoutsTable": ("dynamodb:Scan",)}),
         Grant("GatesTable", ("dynamodb:Query",), "/index/armed"),
         *_queues(SEND, "DelayedQueue"),
     )

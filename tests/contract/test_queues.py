@@ -4,7 +4,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from chalicelib.application import fan_out
 from chalicelib.application.ports import Bell, Bells, Hint, Unavailable
 from chalicelib.domain.delivery import Lane
 from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.gate import Queue
 from chalicelib.wire import bell as wire
 from infra.local.provision import Provisioned
 from tests.contract.emulated import answered, json_service, strict_client
@@ -45,7 +46,7 @@ def bell(of: Endpoint, *events: int) -> Bell:
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class Heard:
     """A queue as its reader sees it."""
 
     client: Any
@@ -90,12 +91,12 @@ class Belfry:
 
     bells: Bells
     rung: Callable[[], list[Bell]]
-    delayed: Callable[[], list[Lane]]
+    delayed: Callable[[], list[tuple[Lane, Queue]]]
     fan_outs: Callable[[], list[tuple[str, str]]]
 
 
-def queue_of(provisioned: Provisioned, name: str) -> Queue:
-    return Queue(strict_client("sqs", provisioned.endpoint_url), provisioned.queues[name])
+def queue_of(provisioned: Provisioned, name: str) -> Heard:
+    return Heard(strict_client("sqs", provisioned.endpoint_url), provisioned.queues[name])
 
 
 def bells_on(provisioned: Provisioned, shards: int = ONE_SHARD) -> SqsBells:
@@ -112,7 +113,10 @@ def belfry(request: pytest.FixtureRequest) -> Belfry:
     if request.param == MEMORY:
         memory = MemoryBells()
         return Belfry(
-            memory, memory.take_rung, lambda: [each.lane for each in memory.delayed], lambda: memory.fan_outs
+            memory,
+            memory.take_rung,
+            lambda: [(each.lane, each.queue) for each in memory.delayed],
+            lambda: memory.fan_outs,
         )
     made = request.getfixturevalue(f"{request.param}_provisioned")
     return Belfry(
@@ -153,8 +157,14 @@ class TestBells:
     def test_a_delayed_bell_and_a_call_to_fan_out_arrive(self, belfry: Belfry) -> None:
         assert belfry.bells.ring_later(lane_of(endpoint()), 0) == 0
         assert belfry.bells.call_fan_out(TENANT, event(1).id) == 0
-        assert belfry.delayed() == [lane_of(endpoint())]
+        assert belfry.delayed() == [(lane_of(endpoint()), Queue.SHARD)]
         assert belfry.fan_outs() == [(TENANT, event(1).id)]
+
+    def test_a_delayed_bell_says_where_its_endpoint_rings(self, belfry: Belfry) -> None:
+        sent = [(lane_of(endpoint(number)), queue) for number, queue in enumerate(Queue)]
+        for lane, queue in sent:
+            assert belfry.bells.ring_later(lane, 0, queue) == 0
+        assert set(belfry.delayed()) == set(sent)
 
 
 class TestShards:
@@ -174,6 +184,46 @@ class TestShards:
         assert len(set(heard)) == 12
         assert {group for _, group in heard} == {lane_of(each).name for each in endpoints}
         assert len({shard for shard, _ in heard}) > 1
+
+
+class TestQueuesApart:
+    """Queues are data: a bell says where it rings, and everything else about it is the same."""
+
+    def test_bells_of_one_call_each_reach_the_queue_they_name(self, provisioned: Provisioned) -> None:
+        rung = [replace(bell(endpoint(n), n), queue=queue) for n, queue in enumerate(list(Queue) * 4)]
+        assert bells_on(provisioned).ring(rung) == 0
+        for queue, name in ((Queue.SHARD, SHARD), (Queue.SLOW, "slow"), (Queue.HOT, "hot-0")):
+            heard = [wire.load(each) for each in bodies(provisioned, name)]
+            expected = [replace(each, queue=Queue.SHARD) for each in rung if each.queue is queue]
+            assert by_lane(heard) == by_lane(expected)
+
+    def test_a_bell_takes_the_way_through_the_delay_queue_to_the_queue_it_names(
+        self, provisioned: Provisioned
+    ) -> None:
+        bells, lane = bells_on(provisioned), lane_of(endpoint())
+        assert bells.ring_later(lane, 0, Queue.HOT) == 0
+        (delayed,) = [wire.load_delayed(each) for each in bodies(provisioned, "delayed")]
+        assert bells.ring([Bell(delayed[0], NOW_MS, queue=delayed[1])]) == 0
+        assert [wire.load(each).lane for each in bodies(provisioned, "hot-0")] == [lane]
+        assert bodies(provisioned, SHARD) == []
+
+    def test_a_lane_that_moves_is_one_group_on_either_queue_but_for_the_bell_apart(
+        self, provisioned: Provisioned
+    ) -> None:
+        bells, one = bells_on(provisioned), bell(endpoint(), 1)
+        moved = replace(one, queue=Queue.SLOW)
+        assert bells.ring([one, moved, replace(moved, apart=True)]) == 0
+        groups = {
+            name: sorted(each["Attributes"]["MessageGroupId"] for each in queue_of(provisioned, name).drain())
+            for name in (SHARD, "slow")
+        }
+        assert groups == {SHARD: [one.lane.name], "slow": [one.lane.name, f"{one.lane.name}#apart"]}
+
+    def test_only_the_bells_of_the_queue_that_is_not_there_are_lost(self, provisioned: Provisioned) -> None:
+        queue_of(provisioned, "slow").client.delete_queue(QueueUrl=provisioned.queues["slow"])
+        rung = [bell(endpoint(1), 1), replace(bell(endpoint(2), 1), queue=Queue.SLOW)]
+        assert bells_on(provisioned).ring(rung) == 1
+        assert [wire.load(each) for each in bodies(provisioned, SHARD)] == rung[:1]
 
 
 @pytest.fixture
@@ -313,7 +363,7 @@ class TestLosses:
 
 
 class TestReceipts:
-    def rung(self, provisioned: Provisioned, count: int) -> Queue:
+    def rung(self, provisioned: Provisioned, count: int) -> Heard:
         bells_on(provisioned).ring([bell(endpoint(number), 1) for number in range(count)])
         return queue_of(provisioned, SHARD)
 

@@ -222,8 +222,10 @@ class TestGate:
     def gate(self, stores: Stores, owner: tuple[str, str]) -> Gate:
         return stores.gates.read([owner])[owner]
 
-    def admit(self, stores: Stores, owner: tuple[str, str], lane: str, now: int, rows: int) -> Claim | None:
-        """Ask until granted or told to wait, as a deliver function does."""
+    def admit(
+        self, stores: Stores, owner: tuple[str, str], lane: str, now: int, rows: int
+    ) -> tuple[Claim, Gate] | None:
+        """Ask until granted or told to wait, as a deliver function does; the gate as the grant left it."""
         keys = tuple(f"{now:015d}#{lane}#0000#{number:04d}" for number in range(rows))
         gate = self.gate(stores, owner)
         while True:
@@ -231,9 +233,9 @@ class TestGate:
             if not isinstance(answer, Grant):
                 return None
             (changed,) = stores.gates.change([(owner, answer.change)])
-            if changed.made:
-                return answer.claim
             assert changed.gate is not None
+            if changed.made:
+                return answer.claim, changed.gate
             gate = changed.gate
 
     def release(self, stores: Stores, owner: tuple[str, str], claim: Claim) -> None:
@@ -241,21 +243,30 @@ class TestGate:
         assert changed.made
 
     def test_the_rate_is_kept_whoever_asks(self, many: list[Stores]) -> None:
-        """Never more than 50 + 25 T, and all of it is used: a lane that waits takes nothing."""
+        """Never more than 50 + 25 T go in any window, and but for a grant's remainder all that may do.
+
+        What is reserved counts at its paced moment: two seconds ahead at most.
+        """
         owner = self.opened(many[0], self.limits(25, 50, 1_000))
-        granted = 0
-        for tenth in range(0, 21, 4):
+        going: list[int] = []
+        for tenth in range(0, 41, 8):
             now = NOW_US + tenth * SECOND // 10
 
-            def visit(number: int, now: int = now) -> int:
-                taken = 0
-                while claim := self.admit(many[number], owner, str(number), now, 3):
-                    taken += claim.lease.count
+            def visit(number: int, now: int = now) -> list[int]:
+                granted: list[int] = []
+                while admitted := self.admit(many[number], owner, str(number), now, 3):
+                    claim, gate = admitted
+                    granted += gates.moments(claim, gate, now)
                     self.release(many[number], owner, claim)
-                return taken
+                return granted
 
-            granted += sum(at_once([partial(visit, number) for number in range(AT_ONCE)]))
-            assert granted == 50 + 25 * tenth // 10
+            going += itertools.chain(*at_once([partial(visit, number) for number in range(AT_ONCE)]))
+            until = now + self.RULES.reserve
+            assert max(going) <= until
+            assert 50 + 25 * (until - NOW_US) // SECOND - len(going) in range(3)
+        going.sort()
+        for first, last in itertools.combinations(range(len(going)), 2):
+            assert (last - first + 1 - 50) * SECOND <= 25 * (going[last] - going[first])
         gate = self.gate(many[0], owner)
         assert (gate.slots, gate.leases) == (1_000, {})
 
@@ -267,7 +278,7 @@ class TestGate:
                 partial(self.admit, stores, owner, str(lane), NOW_US + turn, 5)
                 for lane, stores in enumerate(many)
             ]
-            claims = [claim for claim in at_once(asking) if claim is not None]
+            claims = [each[0] for each in at_once(asking) if each is not None]
             assert sum(claim.lease.count for claim in claims) == 20
             gate = self.gate(many[0], owner)
             assert (gate.slots, gate.held_slots) == (0, 20)
@@ -283,7 +294,7 @@ class TestGate:
                 for number, stores in enumerate(many)
             ]
         )
-        (winner,) = [claim for claim in claims if claim is not None]
+        (winner,) = [each[0] for each in claims if each is not None]
         gate = self.gate(many[0], owner)
         assert gate.leases == {"0": winner.lease}
         assert gate.slots == 100 - winner.lease.count

@@ -28,6 +28,11 @@ DELAYED_POISON = {
     "a list as lane": '{"lane":["default"]}',
     "no lane": '{"lane":"x"}',
     "half a surrogate": '{"lane":"\\ud83d"}',
+    "a queue that is none": json.dumps({"lane": LANE, "queue": "hot-99"}),
+    "a queue of another kind": json.dumps({"lane": LANE, "queue": "replay.fifo"}),
+    "a number as queue": json.dumps({"lane": LANE, "queue": 5}),
+    "null as queue": json.dumps({"lane": LANE, "queue": None}),
+    "a list as queue": json.dumps({"lane": LANE, "queue": ["slow"]}),
 }
 FAN_OUT_POISON = {
     "not JSON": "not json",
@@ -61,17 +66,24 @@ def fanned(relay: Relay, *bodies: str) -> list[str]:
     return relay.run(lambdas.fan_out, event_of(messages, relay.arn("fan-out")))
 
 
-def test_a_delayed_bell_rings_its_lane(relay: Relay) -> None:
+def test_a_delayed_bell_rings_its_lane_where_its_endpoint_rings(relay: Relay) -> None:
     event = relay.sample("sqs_delayed")
-    lane = json.loads(event["Records"][0]["body"])["lane"]
+    lanes = [json.loads(record["body"])["lane"] for record in event["Records"]]
     before_ms = time.time_ns() // 1_000_000
     assert relay.run(lambdas.delayed_bells, event) == []
-    ((queue, (rung,)),) = relay.rung().items()
-    assert queue == shard_of(lane.split("#")[1])
-    assert rung["Attributes"]["MessageGroupId"] == lane
-    body = json.loads(rung["Body"])
-    assert (body["lane"], body["hints"]) == (lane, [])
-    assert body["rung_ms"] >= before_ms
+    for lane, queue in zip(lanes, (shard_of(lanes[0].split("#")[1]), "slow"), strict=True):
+        (rung,) = relay.messages(queue)
+        assert rung["Attributes"]["MessageGroupId"] == lane
+        body = json.loads(rung["Body"])
+        assert (body["lane"], body["hints"]) == (lane, [])
+        assert body["rung_ms"] >= before_ms
+
+
+@pytest.mark.parametrize("queue", ["slow", "hot-0"])
+def test_a_delayed_bell_that_names_a_queue_rings_there(relay: Relay, queue: str) -> None:
+    assert delayed(relay, json.dumps({"lane": LANE, "queue": queue})) == []
+    assert relay.waiting(queue) == (1, 0, 0)
+    assert relay.waiting(shard_of(EP)) == (0, 0, 0)
 
 
 def test_the_same_lane_can_be_rung_again_at_once(relay: Relay) -> None:
@@ -98,6 +110,20 @@ def test_f104_what_is_no_delayed_bell_is_in_nobody_s_way(relay: Relay, lines: Li
     assert list(relay.rung()) == [shard_of(EP)]
     refused = [line["message_id"] for line in lines.named("bell.refused")]
     assert refused == [message("", number)["MessageId"] for number in range(1, len(poison) + 1)]
+
+
+def test_a_delayed_bell_for_an_unknown_queue_costs_a_hint_and_no_delivery(
+    relay: Relay, receiver: Receiver, lines: Lines
+) -> None:
+    """As when a newer Relay, which has more queues, rang it and an older one hears it."""
+    made = relay.endpoint(url=receiver.url("/sink"))
+    lane = f"default#{made['id']}#0"
+    said = relay.event()
+    assert delayed(relay, json.dumps({"lane": lane, "queue": "hot-1"})) == []
+    assert [line["message_id"] for line in lines.named("bell.refused")] == [message("")["MessageId"]]
+    assert len(relay.rows("owed")) == 1
+    relay.deliver_all()
+    assert [each["delivery_id"] for each in receiver.received()] == said["delivery_ids"]
 
 
 @pytest.mark.parametrize("body", DELAYED_POISON.values(), ids=DELAYED_POISON.keys())

@@ -44,7 +44,7 @@ def is_refused(answer: Answer) -> bool:
 
 
 def test_there_are_routes_to_guard() -> None:
-    assert len(ROUTES) == 13
+    assert len(ROUTES) == 14
 
 
 @pytest.mark.parametrize("method, path", ROUTES)
@@ -115,6 +115,7 @@ ALLOWED = {
     "PATCH /v1/endpoints/{endpoint_id}": set(),
     "DELETE /v1/endpoints/{endpoint_id}": set(),
     "GET /v1/endpoints/{endpoint_id}/deliveries": {Role.VIEWER},
+    "GET /v1/endpoints/{endpoint_id}/health": {Role.VIEWER},
     "GET /v1/deliveries/{delivery_id}": {Role.VIEWER},
 }
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.wire.bell import lane_of, load
+from chalicelib.domain.gate import Queue
+from chalicelib.wire.bell import load, load_delayed
 from infra.package import ROOT
 
 EVENTS = ROOT / "events"
@@ -63,8 +64,9 @@ def test_a_fifo_batch_mixes_two_groups_in_order() -> None:
 def test_the_bells_are_those_that_relay_reads() -> None:
     for record in sample(EVENTS / "sqs_fifo.json")["Records"]:
         assert load(record["body"]).lane.name == record["attributes"]["MessageGroupId"]
-    (delayed,) = sample(EVENTS / "sqs_delayed.json")["Records"]
-    assert lane_of(json.loads(delayed["body"])["lane"]).tenant == "default"
+    delayed = [load_delayed(record["body"]) for record in sample(EVENTS / "sqs_delayed.json")["Records"]]
+    assert [queue for _, queue in delayed] == [Queue.SHARD, Queue.SLOW]
+    assert {lane.tenant for lane, _ in delayed} == {"default"}
 
 
 def test_a_request_is_a_whole_proxy_event() -> None:

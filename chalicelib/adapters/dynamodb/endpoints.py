@@ -167,4 +167,4 @@ def _regated(old: Endpoint, new: Endpoint) -> Iterator[Write]:
     yield Update(keys.gate(new.tenant, new.id), change)
     if since_us is not None and on[new.state]:
         spell = Spell(HoldReason.DISABLED, since_us, now_us)
-        yield Merge(keys.hold(new.tenant, new.id, spell.since), rows.hold_row(spell))
+        yield Put(keys.hold(new.tenant, new.id, spell.since), rows.hold_row(spell))

@@ -1,0 +1,289 @@
+"""What each function asks of AWS, gone through as it runs, is what its policy allows: no emulator says no."""
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+import app as lambdas
+from chalicelib import bootstrap
+from chalicelib.domain.endpoint import EndpointState
+from chalicelib.domain.gate import Queue
+from chalicelib.wire import bell as bells
+from infra.functions import FUNCTIONS
+from infra.local.invocation import LambdaContext
+from infra.local.sqs_event import event_of
+from tests.handlers.conftest import MakeRelay
+from tests.handlers.relay import URL, Relay, forget, message, typed
+from tests.receiver import Receiver
+
+TENANT = "default"
+BIG = random.Random(3).randbytes(9_000)
+Needed = tuple[str, str, str]
+Params = Mapping[str, Any]
+_TRANSACTED = {each: f"dynamodb:{each}Item" for each in ("Put", "Update", "Delete")} | {
+    "ConditionCheck": "dynamodb:ConditionCheckItem"
+}
+_STATEMENTS = {each: f"dynamodb:PartiQL{each.title()}" for each in ("INSERT", "UPDATE", "DELETE")}
+_HELD = {"Encrypt": "SecretsKey", "Decrypt": "SecretsKey"}
+GRANTED: dict[str, set[Needed]] = {
+    each.name: {(grant.resource, grant.part, action) for grant in each.grants for action in grant.actions}
+    for each in FUNCTIONS
+}
+
+
+def dynamodb(operation: str, params: Params) -> Iterator[Needed]:
+    match operation:
+        case "TransactWriteItems":
+            for item in params["TransactItems"]:
+                for kind, each in item.items():
+                    yield each["TableName"], "", _TRANSACTED[kind]
+        case "BatchExecuteStatement":
+            for each in params["Statements"]:
+                yield each["Statement"].split('"')[1], "", _STATEMENTS[each["Statement"].split()[0]]
+        case "BatchGetItem":
+            for table in params["RequestItems"]:
+                yield table, "", "dynamodb:BatchGetItem"
+        case _:
+            index = params.get("IndexName")
+            yield params["TableName"], f"/index/{index}" if index else "", f"dynamodb:{operation}"
+
+
+def sqs(operation: str, params: Params) -> Iterator[Needed]:
+    queue = params.get("QueueName") or params["QueueUrl"].rpartition("/")[2]
+    yield queue, "", f"sqs:{operation.removesuffix('Batch')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Holds what a function asks to what its policy allows."""
+
+    relay: Relay
+    services: Mapping[str, Any]
+
+    @contextmanager
+    def running(self, function: str) -> Iterator[set[Needed]]:
+        """Watch all that is asked, as that function; gives what it was."""
+        asked: set[Needed] = set()
+
+        def note(params: Params, model: Any, **_: object) -> None:  # noqa: ANN401 - a botocore model
+            asked.update(self._needed(model.service_model.service_name, model.name, params))
+
+        for name, client in self.services.items():
+            client.meta.events.register_last(f"before-parameter-build.{name}", note)
+        try:
+            yield asked
+        finally:
+            for name, client in self.services.items():
+                client.meta.events.unregister(f"before-parameter-build.{name}", note)
+        assert asked
+        assert asked - GRANTED[function] == set()
+
+    def _needed(self, service: str, operation: str, params: Params) -> Iterator[Needed]:
+        match service:
+            case "dynamodb":
+                for table, part, action in dynamodb(operation, params):
+                    yield self._logical(table, "Table"), part, action
+            case "sqs":
+                for queue, part, action in sqs(operation, params):
+                    yield self._logical(queue, "Queue"), part, action
+            case "kms":
+                yield _HELD[operation], "", f"kms:{operation}"
+            case "s3":
+                yield "PayloadsBucket", "/*", f"s3:{operation}"
+            case _:
+                raise AssertionError(f"{service} is asked, and no policy speaks of it")
+
+    def _logical(self, name: str, kind: str) -> str:
+        """Name a table or queue as the template does."""
+        bare = name.removeprefix(self.relay.made.prefix).removesuffix(".fifo")
+        return "".join(part.capitalize() for part in bare.split("-")) + kind
+
+    def deliver(self, queue: str = "shard-0") -> set[Needed]:
+        """Hand all that rings on a queue to its function."""
+        rung = self.relay.messages(queue)
+        assert rung
+        with self.running(f"deliver_{queue.replace('-', '_')}") as asked:
+            self.relay.deliver(queue, rung)
+        return asked
+
+
+@pytest.fixture
+def watch(make_relay: MakeRelay) -> Watch:
+    relay = make_relay(
+        RELAY_SHARD_COUNT="1", RELAY_ALLOW_KEYLESS="true", RELAY_ALLOW_PRIVATE_ENDPOINTS="true"
+    )
+    return Watch(relay, {name: bootstrap.client(name) for name in ("dynamodb", "sqs", "s3", "kms")})
+
+
+def switch(of: Mapping[str, Any], state: EndpointState) -> None:
+    manage = bootstrap.manage_endpoints()
+    old = manage.get(TENANT, of["id"])
+    manage.change(old, replace(old, state=state))
+
+
+def test_what_is_watched_is_all_that_is_asked(watch: Watch) -> None:
+    with watch.running("api_handler") as asked:
+        watch.relay.endpoint()
+    assert {action.partition(":")[0] for _, _, action in asked} == {"dynamodb", "kms"}
+    with pytest.raises(AssertionError), watch.running("delayed_bells"):
+        watch.relay.endpoint()
+
+
+def test_the_api_accepts_events(watch: Watch) -> None:
+    relay = watch.relay
+    with watch.running("api_handler") as asked:
+        relay.endpoint()
+        relay.endpoint(ordering="endpoint")
+        for _ in range(2):
+            relay.event(headers={"Idempotency-Key": "twice"})
+            relay.event(BIG, typed("t", "image/png"))
+        relay.batch({"type": "a", "payload": "{}", "idempotency_key": "k"}, {"type": "b", "payload": "{}"})
+    assert {("GatesTable", "", "dynamodb:BatchGetItem"), ("PayloadsBucket", "/*", "s3:PutObject")} <= asked
+
+
+def test_the_api_leaves_a_large_fan_out_to_be_done_later(make_relay: MakeRelay, watch: Watch) -> None:
+    relay = make_relay(
+        RELAY_INLINE_FANOUT_MAX="0", RELAY_ALLOW_KEYLESS="true", RELAY_ALLOW_PRIVATE_ENDPOINTS="true"
+    )
+    with replace(watch, relay=relay).running("api_handler") as asked:
+        relay.endpoint()
+        assert relay.event()["fan_out"] == "later"
+    assert ("FanOutQueue", "", "sqs:SendMessage") in asked
+
+
+def test_the_api_changes_endpoints_and_rings_those_that_may_take_more(watch: Watch) -> None:
+    relay = watch.relay
+    with watch.running("api_handler") as asked:
+        made = relay.endpoint(event_types=["a", "b"])
+        made = relay.patch(made, {"max_concurrency": 40, "event_types": ["b", "c"]}).json
+        made = relay.patch(made, {"max_concurrency": 2, "url": URL + "/new"}).json
+        switch(made, EndpointState.DISABLED)
+        switch(made, EndpointState.ENABLED)
+        relay.delete(relay.get(f"/v1/endpoints/{made['id']}").json)
+        relay.delete(relay.endpoint(ordering="endpoint"))
+    assert ("DelayedQueue", "", "sqs:SendMessage") in asked
+    assert ("HistoryTable", "", "dynamodb:PutItem") in asked
+
+
+def test_the_api_answers_every_question(watch: Watch) -> None:
+    relay = watch.relay
+    made = relay.endpoint()
+    said = relay.event(BIG, typed("t", "image/png"))
+    (delivery_id,) = said["delivery_ids"]
+    event, endpoint = f"/v1/events/{said['event_id']}", f"/v1/endpoints/{made['id']}"
+    paths = ["/v1/events", event, f"{event}/payload", f"{event}/deliveries", f"/v1/deliveries/{delivery_id}"]
+    paths += ["/v1/endpoints", endpoint, f"{endpoint}/health", f"{endpoint}/deliveries"]
+    with watch.running("api_handler"):
+        for path in paths:
+            assert relay.get(path).status == 200
+
+
+def test_deliver_sends_retries_ends_and_disables(watch: Watch, receiver: Receiver) -> None:
+    relay = watch.relay
+    for path in ("/sink", "/always500", "/status/404", "/gone", "/429?retry_after=30"):
+        relay.endpoint(url=receiver.url(path))
+    relay.event(BIG, typed("t", "image/png"))
+    asked = watch.deliver()
+    assert {
+        ("DelayedQueue", "", "sqs:SendMessage"),
+        ("DeadLettersTable", "", "dynamodb:PutItem"),
+        ("EndpointsTable", "", "dynamodb:PutItem"),
+        ("PayloadsBucket", "/*", "s3:GetObject"),
+    } <= asked
+
+
+def test_deliver_holds_and_notes_when_a_hold_is_over(watch: Watch, receiver: Receiver) -> None:
+    relay = watch.relay
+    busy = {"status": 429, "headers": {"Retry-After": "30"}}
+    relay.endpoint(url=receiver.script("busy", busy, {"status": 200}))
+    relay.event()
+    watch.deliver()
+    relay.event()
+    assert ("Shard0Queue", "", "sqs:ChangeMessageVisibility") in watch.deliver()
+    (gate,) = relay.rows("gates")
+    relay.change("gates", gate, hold_until={"N": "0"})
+    lane = f"{gate['pk']['S']}#0"
+    with watch.running("deliver_shard_0") as asked:
+        relay.deliver("shard-0", [message(json.dumps({"lane": lane, "rung_ms": 1, "hints": []}))])
+    assert ("HistoryTable", "", "dynamodb:PartiQLInsert") in asked
+
+
+@pytest.mark.parametrize("queue", ["slow", "hot-0"])
+def test_deliver_of_a_queue_apart_takes_its_bells_and_rings_any(
+    watch: Watch, receiver: Receiver, queue: str
+) -> None:
+    relay = watch.relay
+    made = relay.endpoint(url=receiver.url("/sink"), rate_per_second=1, burst=1, max_concurrency=1)
+    (gate,) = relay.rows("gates")
+    relay.change("gates", gate, queue={"S": queue})
+    for _ in range(14):
+        relay.event()
+    relay.aws("sqs").send_message(
+        QueueUrl=relay.made.queues[queue],
+        MessageBody=json.dumps({"lane": f"{TENANT}#{made['id']}#0", "rung_ms": 1, "hints": []}),
+        MessageGroupId="any",
+        MessageDeduplicationId="any",
+    )
+    watch.deliver(queue)
+
+
+def test_a_delayed_bell_rings_wherever_an_endpoint_may_ring(watch: Watch) -> None:
+    relay = watch.relay
+    made = relay.endpoint()
+    bodies = [bells.dump_delayed(bells.lane_of(f"{TENANT}#{made['id']}#0"), queue) for queue in Queue]
+    messages = [message(body, number) for number, body in enumerate(bodies)]
+    forget()
+    with watch.running("delayed_bells"):
+        assert relay.run(lambdas.delayed_bells, event_of(messages, relay.arn("delayed"))) == []
+
+
+def test_a_later_fan_out_does_its_part_again_and_again_in_one_process(
+    make_relay: MakeRelay, watch: Watch
+) -> None:
+    relay = make_relay(
+        RELAY_INLINE_FANOUT_MAX="0", RELAY_ALLOW_KEYLESS="true", RELAY_ALLOW_PRIVATE_ENDPOINTS="true"
+    )
+    later = replace(watch, relay=relay)
+    relay.endpoint()
+    relay.event()
+    relay.event()
+    relay.event()
+    calls = relay.messages("fan-out")
+    forget()
+    with later.running("fan_out"):
+        for each in calls[:2]:
+            assert relay.run(lambdas.fan_out, event_of([each], relay.arn("fan-out"))) == []
+    with later.running("reconcile"):
+        bootstrap.fan_out().run_waiting(bootstrap.clock().now_ms() + 1)
+    assert relay.rows("fanouts") == []
+
+
+def test_reconcile_rings_releases_and_disarms(watch: Watch) -> None:
+    relay = watch.relay
+    relay.endpoint()
+    relay.event()
+    (row,) = relay.rows("owed")
+    ready_ms, _, rest = row["sk"]["S"].partition("#")
+    for shift_ms in (-600_000, 14 * 60_000 + 30_000):
+        relay.change("owed", row, sk={"S": f"{int(ready_ms) + shift_ms:015d}#{rest}"})
+    relay.aws("dynamodb").delete_item(
+        TableName=relay.made.tables["owed"], Key={name: row[name] for name in ("pk", "sk")}
+    )
+    done = relay.endpoint(event_types=["none"])
+    (gate,) = [each for each in relay.rows("gates") if each["pk"]["S"].endswith(done["id"])]
+    dead = {"h": {"S": "dead"}, "u": {"N": "1"}, "n": {"N": "1"}, "k": {"L": []}, "e": {"N": "0"}}
+    relay.change("gates", gate, armed_shard={"S": "0"}, armed_until={"N": "1"}, L0={"M": dead})
+    forget()
+    with watch.running("reconcile") as asked:
+        lambdas.reconcile(relay.sample("schedule"), LambdaContext("relay-reconcile"))
+    assert {
+        ("Shard0Queue", "", "sqs:SendMessage"),
+        ("DelayedQueue", "", "sqs:SendMessage"),
+        ("GatesTable", "", "dynamodb:PartiQLUpdate"),
+        ("GatesTable", "/index/armed", "dynamodb:Query"),
+    } <= asked
