@@ -1,5 +1,6 @@
 """Endpoints with their subscriptions and gates, changed together; API keys."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,10 @@ from chalicelib.domain import gate as gates
 from chalicelib.domain import ids
 from chalicelib.domain.change import Change
 from chalicelib.domain.endpoint import EVENT_TYPES_MAX, Endpoint, EndpointState, Limits
-from chalicelib.domain.gate import Ask, Gate, Grant
+from chalicelib.domain.gate import Ask, Breaker, Gate, Grant, Hold, HoldReason, Spell, Told
+from chalicelib.domain.outcome import Evidence
 from tests.contract.given import (
+    NOW_MS,
     NOW_US,
     RULES,
     STRANGER,
@@ -163,6 +166,134 @@ class TestReplace:
         new = changed(old, event_types=tuple(f"new.{number}" for number in range(EVENT_TYPES_MAX)))
         assert stores.endpoints.replace(old, new)
         assert (subscribed(stores, "old.7"), subscribed(stores, "new.7")) == ([], [old.id])
+
+
+class TestSwitch:
+    """What a change of state or URL does to the gate and to history, in the transaction of the change."""
+
+    OFF_MS, ON_MS = NOW_MS, NOW_MS + 60_000
+
+    def disabled(self, stores: Stores, old: Endpoint) -> Endpoint:
+        off = replace(old, state=EndpointState.DISABLED).next_to(old, self.OFF_MS)
+        assert stores.endpoints.replace(old, off)
+        return off
+
+    def enabled(self, stores: Stores, off: Endpoint) -> bool:
+        on = replace(off, state=EndpointState.ENABLED).next_to(off, self.ON_MS)
+        return stores.endpoints.replace(off, on)
+
+    def holds(self, stores: Stores, of: Endpoint) -> tuple[Spell, ...]:
+        found = stores.reading.health(of.tenant, of.id, 10)
+        assert found is not None
+        return found.holds
+
+    def test_an_endpoint_is_held_from_when_it_is_disabled(self, stores: Stores) -> None:
+        old = endpoint()
+        stores.endpoints.create(old)
+        self.disabled(stores, old)
+        gate, off_us = gate_of(stores, old), self.OFF_MS * 1000
+        assert gates.current_hold(gate, off_us + 5) == Spell(HoldReason.DISABLED, off_us, 0)
+        assert gates.held_sum(gate, off_us + 5) == 5
+        assert self.holds(stores, old) == (), "history gets a hold when it is over"
+
+    def test_other_changes_while_it_is_disabled_leave_since_when(self, stores: Stores) -> None:
+        old = endpoint()
+        stores.endpoints.create(old)
+        off = self.disabled(stores, old)
+        slower = replace(off, limits=Limits(5, 5, 4)).next_to(off, self.OFF_MS + 1_000)
+        assert stores.endpoints.replace(off, slower)
+        moved = replace(slower, url="https://new.example/").next_to(slower, self.OFF_MS + 2_000)
+        assert stores.endpoints.replace(slower, moved)
+        gate = gate_of(stores, old)
+        assert (gate.enabled, gate.off_from, gate.rate, gate.cap) == (False, self.OFF_MS * 1000, 5, 4)
+        assert self.holds(stores, old) == ()
+        assert self.enabled(stores, moved)
+        assert [each.since for each in self.holds(stores, old)] == [self.OFF_MS * 1000]
+
+    def test_enabling_writes_the_hold_and_ends_it_in_one_transaction(
+        self, stores: Stores, calls: Callable[[], int]
+    ) -> None:
+        old = endpoint()
+        stores.endpoints.create(old)
+        off = self.disabled(stores, old)
+        calls()
+        assert self.enabled(stores, off)
+        assert calls() == 1
+        on_us = self.ON_MS * 1000
+        assert self.holds(stores, old) == (Spell(HoldReason.DISABLED, self.OFF_MS * 1000, on_us),)
+        gate = gate_of(stores, old)
+        assert (gate.enabled, gates.current_hold(gate, on_us)) == (True, None)
+        assert gates.held_sum(gate, on_us + 99) == on_us - self.OFF_MS * 1000
+        waited = gates.held_between(gate, self.OFF_MS * 1000 + 5, on_us + 99)
+        assert waited == (on_us - self.OFF_MS * 1000 - 5, HoldReason.DISABLED)
+
+    def test_a_refused_enabling_writes_nothing(self, stores: Stores) -> None:
+        old = endpoint()
+        stores.endpoints.create(old)
+        off = self.disabled(stores, old)
+        assert stores.endpoints.replace(off, replace(off, description="first").next_to(off, self.OFF_MS))
+        assert not self.enabled(stores, off)
+        assert not gate_of(stores, old).enabled
+        assert self.holds(stores, old) == ()
+
+    def test_deleting_a_disabled_endpoint_ends_its_hold_as_well(self, stores: Stores) -> None:
+        """What it still owes is then looked at, to be ended."""
+        old = endpoint()
+        stores.endpoints.create(old)
+        off = self.disabled(stores, old)
+        gone = replace(off, state=EndpointState.DELETED).next_to(off, self.ON_MS)
+        assert stores.endpoints.replace(off, gone)
+        assert [each.reason for each in self.holds(stores, old)] == [HoldReason.DISABLED]
+        assert gate_of(stores, old).enabled
+
+    def test_disabled_twice_it_was_held_twice(self, stores: Stores) -> None:
+        old = endpoint()
+        stores.endpoints.create(old)
+        now, at_ms = old, NOW_MS
+        for turn in range(4):
+            state = EndpointState.ENABLED if turn % 2 else EndpointState.DISABLED
+            then = replace(now, state=state).next_to(now, at_ms + turn * 1_000)
+            assert stores.endpoints.replace(now, then)
+            now = then
+        spans = [(each.since - NOW_US, each.until - NOW_US) for each in self.holds(stores, old)]
+        assert spans == [(2_000_000, 3_000_000), (0, 1_000_000)]
+        assert gates.held_sum(gate_of(stores, old), NOW_US + 9_000_000) == 2_000_000
+
+    def test_a_new_url_closes_the_breaker_and_begins_the_ramp(self, stores: Stores) -> None:
+        old = endpoint()
+        stores.endpoints.create(old)
+        owner = (TENANT, old.id)
+        stores.gates.change([(owner, Change((), {"fails": RULES.threshold}, {}))])
+        assert stores.gates.change([(owner, gates.opening(gate_of(stores, old), NOW_US, RULES))])[0].made
+        assert isinstance(gates.ask(gate_of(stores, old), Ask("0", "me", ("k",)), NOW_US, RULES), Hold)
+        moved = replace(old, url="https://new.example/").next_to(old, NOW_MS + 1)
+        assert stores.endpoints.replace(old, moved)
+        gate = gate_of(stores, old)
+        assert (gate.state, gate.fails, gate.ramp_from) == (Breaker.CLOSED, 0, (NOW_MS + 1) * 1000)
+        assert isinstance(gates.ask(gate, Ask("0", "me", ("k",)), NOW_US + 1_000, RULES), Grant)
+
+    def test_what_the_old_url_said_is_no_evidence_of_the_new(self, stores: Stores) -> None:
+        old = endpoint()
+        stores.endpoints.create(old)
+        owner = (TENANT, old.id)
+        grant = gates.ask(gate_of(stores, old), Ask("0", "me", ("k",)), NOW_US, RULES)
+        assert isinstance(grant, Grant)
+        stores.gates.change([(owner, grant.change)])
+        assert stores.endpoints.replace(old, replace(old, url="https://new.example/").next_to(old, NOW_MS))
+        told = [Told(Evidence.FAILING)]
+        late = gates.settle(grant.claim, told, NOW_US, RULES)
+        assert not stores.gates.change([(owner, late)])[0].made
+        back = gates.release(grant.claim.lease, grant.claim.lane)
+        assert stores.gates.change([(owner, back)])[0].made
+        gate = gate_of(stores, old)
+        assert (gate.fails, gate.slots) == (0, gate.cap)
+
+    def test_a_description_leaves_the_gate_alone(self, stores: Stores) -> None:
+        old = endpoint()
+        stores.endpoints.create(old)
+        before = gate_of(stores, old)
+        assert stores.endpoints.replace(old, replace(old, description="new").next_to(old, NOW_MS))
+        assert gate_of(stores, old) == before
 
 
 class TestPage:

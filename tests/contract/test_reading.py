@@ -4,12 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from chalicelib.application.ports import Generations, Page
+import pytest
+
+from chalicelib.application.ports import Generations, Health, Page
 from chalicelib.domain import gate as gates
 from chalicelib.domain.delivery import Again, Dead, Owed, Status, given_up, status_of
 from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.event import Event
-from chalicelib.domain.gate import TAKE_OVER_GRACE, Ask, Grant
+from chalicelib.domain.gate import SECOND, TAKE_OVER_GRACE, Ask, Grant, HoldReason, Spell
 from chalicelib.domain.outcome import DeathReason
 from tests.contract.given import (
     HOUR_MS,
@@ -231,3 +233,97 @@ class TestTakers:
     def test_more_endpoints_than_the_store_is_asked_for_at_once_are_all_walked(self, stores: Stores) -> None:
         one, takers = self.given(stores, 120)
         assert list(stores.reading.takers(TENANT, one.id, "")) == takers
+
+
+class TestHolds:
+    """What is held and why: an endpoint's gate and last holds, and the hold its deliveries are under."""
+
+    def owner(self, of: Endpoint) -> tuple[str, str]:
+        return (of.tenant, of.id)
+
+    def noted(self, stores: Stores, of: Endpoint, number: int) -> list[Spell]:
+        """Put so many holds of a second each into history and give them, newest first."""
+        reasons = (HoldReason.RATE_LIMIT, HoldReason.BREAKER_OPEN, HoldReason.RAMP)
+        spells = [
+            Spell(reasons[place % 3], NOW_US + place * SECOND, NOW_US + (place + 1) * SECOND)
+            for place in range(number)
+        ]
+        stores.work.insert([], [(self.owner(of), each) for each in spells])
+        return spells[::-1]
+
+    def hold(self, stores: Stores, of: Endpoint, reason: HoldReason) -> None:
+        gate = stores.gates.read([self.owner(of)])[self.owner(of)]
+        change = gates.hold_begun(gate, reason, NOW_US)
+        assert change is not None
+        assert stores.gates.change([(self.owner(of), change)])[0].made
+
+    def test_health_is_the_gate_and_the_last_holds_newest_first(
+        self, stores: Stores, calls: Callable[[], int]
+    ) -> None:
+        of, other = endpoint(1), endpoint(2)
+        for each in (of, other):
+            stores.endpoints.create(each)
+            posted(stores, 1 + each.created_ms % 2, each)
+        expected, others = self.noted(stores, of, 12), self.noted(stores, other, 1)
+        calls()
+        found = stores.reading.health(TENANT, of.id, 5)
+        assert calls() == 2
+        assert found == Health(stores.gates.read([self.owner(of)])[self.owner(of)], tuple(expected[:5]))
+        for limit in (11, 12, 13):
+            found = stores.reading.health(TENANT, of.id, limit)
+            assert found is not None
+            assert list(found.holds) == expected[:limit]
+        found = stores.reading.health(TENANT, other.id, 5)
+        assert found is not None
+        assert list(found.holds) == others
+
+    def test_an_endpoint_that_was_never_held_has_no_holds(self, stores: Stores) -> None:
+        of = endpoint()
+        stores.endpoints.create(of)
+        posted(stores, 1, of)
+        found = stores.reading.health(TENANT, of.id, 5)
+        assert found is not None
+        assert found.holds == ()
+
+    def test_health_is_its_tenants_alone(self, stores: Stores) -> None:
+        of = endpoint()
+        stores.endpoints.create(of)
+        self.noted(stores, of, 1)
+        assert stores.reading.health(STRANGER, of.id, 5) is None
+        assert stores.reading.health(TENANT, endpoint(1).id, 5) is None
+
+    def test_holds_are_no_deliveries_and_break_no_list_of_them(self, stores: Stores) -> None:
+        of = endpoint()
+        stores.endpoints.create(of)
+        rows = [posted(stores, number, of, NOW_MS + number) for number in range(3)]
+        self.noted(stores, of, 5)
+        for limit in (1, 3):
+            listed = paged(deliveries_of(stores, of), limit)
+            assert [each.delivery_id for each in listed] == [row.delivery_id for row in reversed(rows)]
+            assert all(len(each.rows) == 1 for each in listed)
+
+    @pytest.mark.parametrize("reason", [HoldReason.RATE_LIMIT, HoldReason.ENDPOINT_CAP, HoldReason.RAMP])
+    def test_a_delivery_shows_the_hold_that_goes_on(self, stores: Stores, reason: HoldReason) -> None:
+        of, other = endpoint(1), endpoint(2)
+        for each in (of, other):
+            stores.endpoints.create(each)
+        row, beside = posted(stores, 1, of), posted(stores, 2, other)
+        self.hold(stores, of, reason)
+        found = stores.reading.delivery(TENANT, of.id, row.delivery_id, NOW_US)
+        assert found is not None
+        assert found.hold == Spell(reason, NOW_US, 0)
+        (listed,) = paged(deliveries_of(stores, of), 5)
+        assert listed == found
+        free = stores.reading.delivery(TENANT, other.id, beside.delivery_id, NOW_US)
+        assert free is not None
+        assert free.hold is None
+
+    def test_a_disabled_endpoint_s_deliveries_show_since_when(self, stores: Stores) -> None:
+        old = endpoint()
+        stores.endpoints.create(old)
+        row = posted(stores, 1, old)
+        off = replace(old, state=EndpointState.DISABLED).next_to(old, NOW_MS)
+        assert stores.endpoints.replace(old, off)
+        found = stores.reading.delivery(TENANT, old.id, row.delivery_id, NOW_US + 5)
+        assert found is not None
+        assert found.hold == Spell(HoldReason.DISABLED, NOW_US, 0)

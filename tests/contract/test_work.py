@@ -9,6 +9,7 @@ from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change
 from chalicelib.domain.delivery import Again, Dead, Owed, after_unknown, given_up, owed_of_key
 from chalicelib.domain.endpoint import Endpoint, Limits
+from chalicelib.domain.gate import HoldReason, Spell
 from chalicelib.domain.outcome import DeathReason
 from tests.contract.given import (
     NOW_MS,
@@ -36,6 +37,12 @@ def history(stores: Stores, row: Owed) -> list[str]:
     found = stores.reading.delivery(row.lane.tenant, row.lane.endpoint_id, row.delivery_id, NOW_US)
     assert found is not None
     return [type(each).__name__ for each in found.rows]
+
+
+def held(stores: Stores, of: Endpoint) -> list[Spell]:
+    found = stores.reading.health(of.tenant, of.id, 100)
+    assert found is not None
+    return list(found.holds)
 
 
 def again(row: Owed, wait_ms: int = 5_000) -> Again:
@@ -127,6 +134,44 @@ class TestInsert:
         found = stores.reading.delivery(TENANT, of.id, row.delivery_id, NOW_US)
         assert found is not None
         assert found.rows[1:] == tuple(attempts)
+
+    def test_holds_and_attempts_go_in_together_in_one_call(self, stores: Stores, calls: Calls) -> None:
+        first, second = endpoint(1), endpoint(2)
+        row = posted(stores, 1, first)
+        for each in (first, second):
+            stores.endpoints.create(each)
+        past = Spell(HoldReason.RATE_LIMIT, NOW_US - 9, NOW_US - 5)
+        opened = Spell(HoldReason.BREAKER_OPEN, NOW_US - 5, NOW_US)
+        calls()
+        noting = [((TENANT, first.id), past), ((TENANT, second.id), past), ((TENANT, first.id), opened)]
+        assert stores.work.insert([(row, success(row))], noting) == [True]
+        assert calls() == 1
+        assert stores.work.reread([row]).attempts == {row.key: success(row)}
+        assert (held(stores, first), held(stores, second)) == ([opened, past], [past])
+
+    def test_a_hold_that_is_there_stays_as_it_is_and_is_in_no_attempts_way(self, stores: Stores) -> None:
+        of = endpoint()
+        stores.endpoints.create(of)
+        rows = [posted(stores, number, of) for number in range(2)]
+        past = Spell(HoldReason.RAMP, NOW_US - 9, NOW_US - 5)
+        assert stores.work.insert([], [((TENANT, of.id), past)]) == []
+        late = replace(past, until=NOW_US)
+        for row in rows:
+            assert stores.work.insert([(row, success(row))], [((TENANT, of.id), late)]) == [True]
+        assert held(stores, of) == [past]
+        assert stores.work.insert([(rows[0], success(rows[0]))], [((TENANT, of.id), late)]) == [False]
+        assert stores.work.insert([], []) == []
+
+    def test_twenty_five_are_one_call_whatever_they_are(self, stores: Stores, calls: Calls) -> None:
+        of = endpoint()
+        row = posted(stores, 1, of)
+        attempts = [(each, success(each)) for each in (replace(row, made=number) for number in range(20))]
+        spells = [Spell(HoldReason.RATE_LIMIT, NOW_US + place, NOW_US + 10) for place in range(6)]
+        calls()
+        assert stores.work.insert(attempts, [((TENANT, of.id), each) for each in spells[:5]]) == [True] * 20
+        assert calls() == 1
+        again = stores.work.insert(attempts, [((TENANT, of.id), each) for each in spells])
+        assert (again, calls()) == ([False] * 20, 2)
 
 
 class TestClose:

@@ -36,8 +36,8 @@ class DynamoCapturing:
         The gates of those who took it before are read along, once a second.
         """
         patterns = {each: tuple(matching_patterns(each)) for each in event_types}
-        wanted = [keys.subscription(tenant, name) for names in patterns.values() for name in names]
-        looked_at = self._seen.due(tenant, patterns, now_ms)
+        wanted = {keys.subscription(tenant, name) for names in patterns.values() for name in names}
+        looked_at = self._seen.due(tenant, patterns, now_ms, len(wanted))
         found = self._tables.get([*wanted, *looked_at])
         self._seen.put({key: found.get(key) for key in looked_at}, now_ms)
         packed = {key.pk: rows.subscribers_of(found[key]) for key in wanted if key in found}

@@ -14,7 +14,7 @@ from chalicelib.domain.gate import Gate
 
 LOOK_AGAIN_MS = 1_000
 TRUSTED_MS = 2_000
-_ENDPOINTS_MAX = 90
+_ASKED_AT_ONCE = 100
 _KNOWN_MAX = 10_000
 
 
@@ -33,11 +33,13 @@ class SeenGates:
         for event_type, subscribers in found.items():
             self._takers[tenant, event_type] = tuple(each.endpoint_id for each in subscribers)
 
-    def due(self, tenant: str, event_types: Iterable[str], now_ms: int) -> list[Key]:
-        """Name the gates to look at again, as many as one call has room for."""
+    def due(self, tenant: str, event_types: Iterable[str], now_ms: int, beside: int) -> list[Key]:
+        """Name the gates to look at again: as many as cost no call more, beside so many other keys."""
         takers = {each for kind in event_types for each in self._takers.get((tenant, kind), ())}
         at = (keys.gate(tenant, each) for each in sorted(takers))
-        return [each for each in at if self._age_ms(each, now_ms) >= LOOK_AGAIN_MS][:_ENDPOINTS_MAX]
+        return [each for each in at if self._age_ms(each, now_ms) >= LOOK_AGAIN_MS][
+            : -beside % _ASKED_AT_ONCE
+        ]
 
     def put(self, records: Mapping[Key, Record | None], now_ms: int) -> None:
         """Remember gates as they were read."""
