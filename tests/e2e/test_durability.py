@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from tests.e2e.customer import Customer, Hook, Posted, Record, outcome
+from tests.e2e.faults import Killer, hide_for, purge, restarted
 from tests.e2e.stack import RelayStack
 from tests.receiver import Receiver
 
@@ -26,8 +27,6 @@ EVERY_SECOND = ("--schedule-speed", "60")
 # Above any batch's time here, as six function timeouts are above it on AWS; what a dead process held is seen
 # again after it.
 VISIBILITY_S = 10
-# A process that ends three times in a row within ten seconds of its start is not started again.
-SOON_S, SOON_ENDS = 10.5, 2
 LATE_S = 60
 NOISE = b"".join(hashlib.sha256(number.to_bytes(2)).digest() for number in range(8192))
 Get = Callable[[], httpx.Response]
@@ -39,28 +38,8 @@ def customer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Customer]:
         RelayStack(tmp_path_factory.mktemp("durable"), *EVERY_SECOND, settings=SETTINGS) as stack,
         Customer(stack) as customer,
     ):
-        sqs = stack.client("sqs")
-        for url in queues(stack):
-            sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": str(VISIBILITY_S)})
+        hide_for(stack, VISIBILITY_S)
         yield customer
-
-
-@dataclass(slots=True)
-class Killer:
-    """Kills the workers, and waits until others run; never so often that they stay dead."""
-
-    stack: RelayStack
-    started: float
-    soon: int = 0
-
-    def kill(self) -> None:
-        if self.soon >= SOON_ENDS:
-            self.stack.until(lambda: time.monotonic() - self.started > SOON_S, within_s=60)
-        self.soon = 0 if time.monotonic() - self.started > SOON_S else self.soon + 1
-        before = self.stack.pid("workers")
-        self.stack.kill("workers")
-        restarted(self.stack, "workers", before)
-        self.started = time.monotonic()
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +58,7 @@ def unrung(customer: Customer) -> list[str]:
     first = customer.post(hook.type)
     customer.tried(first.delivery_id)
     posted = [first, *(customer.post(hook.type) for _ in range(15))]
-    sqs = customer.stack.client("sqs")
-    for url in queues(customer.stack):
-        sqs.purge_queue(QueueUrl=url)
+    purge(customer.stack)
     assert received_of(customer, [hook]) == 1
     return [each.delivery_id for each in posted]
 
@@ -117,10 +94,6 @@ def interrupted(customer: Customer, crowd: Crowd, killer: Killer) -> dict[Hook, 
         customer.stack.until(partial(has_received, customer, hooks, enough), within_s=30)
         killer.kill()
     return dict.fromkeys(hooks, 24)
-
-
-def queues(stack: RelayStack) -> list[str]:
-    return list(stack.client("sqs").list_queues(QueueNamePrefix=stack.prefix)["QueueUrls"])
 
 
 def persistently(ask: Get, within_s: float = 60) -> httpx.Response:
@@ -167,10 +140,6 @@ def check(delivery: Record, requests: list[int]) -> None:
     assert {outcome(each) for each in lost} <= {("unknown", None, None)}
     assert len(set(requests)) == len(requests), f"an attempt was sent twice: {requests}"
     assert {len(lost) + 1} <= set(requests) <= set(range(1, len(lost) + 2))
-
-
-def restarted(stack: RelayStack, name: str, before: int) -> None:
-    stack.until(lambda: stack.pid(name) != before, within_s=60)
 
 
 def received_of(customer: Customer, hooks: Sequence[Hook]) -> int:
