@@ -114,9 +114,8 @@ class Batch:
             return True
         self._look(visit, now_ms)
         if not visit.wanted and self._settlement.drained(visit, known=not first or bool(visit.call.hints)):
+            self._settlement.ring_at(visit, now_ms + AFTER_QUIET_MS)
             self._look(visit, now_ms)
-            if not visit.wanted:
-                self._settlement.ring_at(visit, now_ms + AFTER_QUIET_MS)
         if visit.wanted:
             return True
         if 0 < visit.next_ms <= now_ms + AHEAD_MS and self._time_for_more():
