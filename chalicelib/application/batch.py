@@ -24,8 +24,6 @@ WAVE_S = 0.05
 IN_PLACE_MS = 2_000
 HIDE_MS = 60_000
 AFTER_FAILURE_S = 5
-# Ingest may have seen a lane quiet just before it was not; by then whatever it did so for is written.
-AFTER_QUIET_MS = 61_000
 
 
 class Batch:
@@ -114,7 +112,7 @@ class Batch:
             return True
         self._look(visit, now_ms)
         if not visit.wanted and self._settlement.drained(visit, known=not first or bool(visit.call.hints)):
-            self._settlement.ring_at(visit, now_ms + AFTER_QUIET_MS)
+            self._settlement.ring_after_quiet(visit)
             self._look(visit, now_ms)
         if visit.wanted:
             return True

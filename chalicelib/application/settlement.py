@@ -56,6 +56,8 @@ from chalicelib.domain.outcome import DeathReason, Fault, Reply, Verdict, judge
 
 TIMEOUTS = frozenset({Fault.TIMEOUT, Fault.CONNECT_TIMEOUT})
 BELL_DELAY_MAX_S = 900
+# Ingest may have seen a lane quiet just before it was not; by then whatever it did so for is written.
+AFTER_QUIET_S = 61
 _COMING_MAX = 10_000
 GONE_REASON = "the endpoint answered 410 Gone"
 
@@ -160,6 +162,13 @@ class Settlement:
             self.coming_ms.clear()
         if not self.bells.ring_later(visit.lane, delay_s, self._queue(visit)):
             self.coming_ms[visit.lane] = due_ms
+
+    def ring_after_quiet(self, visit: Visit) -> None:
+        """Send the late bell of a lane that is rung again from now on; no earlier one stands for it."""
+        now_ms = self.clock.now_ms()
+        lost = self.bells.ring_later(visit.lane, AFTER_QUIET_S, self._queue(visit))
+        if not lost and self.coming_ms.get(visit.lane, 0) <= now_ms:
+            self.coming_ms[visit.lane] = now_ms + AFTER_QUIET_S * 1000
 
     def open_bell(self, visit: Visit) -> None:
         """Send the one delayed bell of a breaker that has just opened."""
