@@ -105,7 +105,9 @@ class FanOutLater:
             self.capturing.arm(((tenant, each.owed.lane.endpoint_id) for each in owing), self.clock.now_ms())
             if not self.store.advance(fanout, owing, cursor, done=not rest):
                 return written
-            self.bells.ring(bells_for(owing, self.clock.now_ms()))
+            now_ms = self.clock.now_ms()
+            seen = self.capturing.gates_seen({owner_of(each) for each in owing}, now_ms)
+            self.bells.ring(bells_for(owing, now_ms, seen))
             written += len(owing)
             fanout = replace(fanout, cursor=cursor) if rest else None
         return written
@@ -115,7 +117,8 @@ class FanOutLater:
         return sum(self.run(each.tenant, each.event_id) for each in self.store.waiting(older_than_ms))
 
     def _chunk(self, fanout: Fanout) -> tuple[tuple[Subscriber, ...], bool]:
-        found = self.capturing.subscribers(fanout.tenant, [fanout.event_type])[fanout.event_type]
+        now_ms = self.clock.now_ms()
+        found = self.capturing.subscribers(fanout.tenant, [fanout.event_type], now_ms)[fanout.event_type]
         left = tuple(each for each in found if each.endpoint_id > fanout.cursor and not each.ordered)
         return left[:CHUNK], len(left) > CHUNK
 

@@ -1,12 +1,16 @@
 """Later fan-outs: a cursor and a chunk's rows in one transaction, resumed wherever they were left."""
 
+from dataclasses import replace
+
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
 from chalicelib.adapters.dynamodb.records import Merge
 from chalicelib.application.fan_out import FanOutLater
 from chalicelib.application.ports import Fanout
-from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.change import Change
+from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.event import Event
+from chalicelib.domain.gate import Queue
 from tests.contract.given import (
     NOW_MS,
     NOW_S,
@@ -86,3 +90,22 @@ def test_more_endpoints_than_a_transaction_holds_are_reached_in_chunks(stores: S
     assert len(bells.rung) == 81
     assert fan_out.run(TENANT, posted.id) == 0
     assert stores.fanning_out.pending(TENANT, posted.id) is None
+
+
+def test_it_rings_where_an_endpoint_was_seen_to_ring_and_no_lane_that_needs_no_bell(stores: Stores) -> None:
+    """As ingest does: an endpoint that hangs meets nobody on a shard for having many beside it."""
+    plain, slow, off = (endpoint(number) for number in range(3))
+    for each in (plain, slow, off):
+        stores.endpoints.create(each)
+    apart = Change((), {"queue": Queue.SLOW.value}, {})
+    assert stores.gates.change([((TENANT, slow.id), apart)])[0].made
+    assert stores.endpoints.replace(off, replace(off, state=EndpointState.DISABLED).next_to(off, NOW_MS))
+    bells = MemoryBells()
+    fan_out = use_case(stores.capturing, stores.fanning_out, bells)
+    for number in (1, 2):
+        bells.take_rung()
+        started(stores, event(number))
+        assert fan_out.run(TENANT, event(number).id) == 3
+    rung = {each.lane.endpoint_id: each.queue for each in bells.rung}
+    assert rung == {plain.id: Queue.SHARD, slow.id: Queue.SLOW}
+    assert owed_to(stores, [plain, slow, off]) == [2, 2, 2]
