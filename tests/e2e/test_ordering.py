@@ -6,8 +6,9 @@ Eight producers, twenty ordered endpoints that fail now and then, workers killed
 import json
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from random import Random
 
@@ -97,10 +98,8 @@ def test_order_holds_over_failures_kills_and_emptied_queues(customer: Customer) 
         for blow in count(1):
             if all(each.done() for each in posting):
                 break
-            seen = customer.count()
-            customer.stack.until(
-                lambda: customer.count() >= seen + BLOW_EVERY or all(p.done() for p in posting), 60
-            )  # noqa: B023 - read at once
+            enough = customer.count() + BLOW_EVERY
+            customer.stack.until(partial(reached, customer, enough, posting), within_s=60)
             if blow % 2:
                 killer.kill()
             else:
@@ -116,6 +115,10 @@ def test_order_holds_over_failures_kills_and_emptied_queues(customer: Customer) 
     for hook in hooks:
         mine = [each for each in posted if each.endpoint == hook.type]
         assert not inversions(mine, first_received)
+
+
+def reached(customer: Customer, enough: int, posting: list[Future[list[Posted]]]) -> bool:
+    return customer.count() >= enough or all(each.done() for each in posting)
 
 
 def all_succeeded(customer: Customer) -> bool:
