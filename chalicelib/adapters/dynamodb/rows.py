@@ -66,6 +66,7 @@ def owed_row(owed: Owed) -> dict[str, Any]:
         "counted": owed.counted,
         "unknowns": owed.unknowns,
         "first_ms": owed.first_ms,
+        "held_before_ms": owed.held_before_ms,
         "ready_ms": owed.ready_ms if owed.lane.ordered else 0,
     }
     return {"event": owed.event_id} | {name: value for name, value in counts.items() if value}
