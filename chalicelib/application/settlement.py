@@ -122,13 +122,17 @@ class Settlement:
                 each.visit.stop()
         settled += self._moved([each for each in results if not isinstance(each.step, Arrived)])
         closing = [each.owed for each in settled if isinstance(each.step, Arrived)]
-        self.close(closing, over, now_us)
+        self._close(closing, over, now_us)
         self._hold_endpoints(results)
         return [_attempted(each) for each in settled]
 
-    def close(self, arrived: Sequence[Owed], over: Sequence[Visit], now_us: int = 0) -> None:
-        """Remove owed rows whose attempts are in and give back the leases of finished visits."""
-        now_us = now_us or self.clock.now_us()
+    def close(self, arrived: Sequence[Owed], over: Sequence[Visit]) -> None:
+        """Remove owed rows whose attempts are in, and give back the leases of visits that send no more."""
+        now_us = self.clock.now_us()
+        self._note(self._not_noted(over, now_us))
+        self._close(arrived, over, now_us)
+
+    def _close(self, arrived: Sequence[Owed], over: Sequence[Visit], now_us: int) -> None:
         changes = [(visit.gate_key, self._settled(visit, self._leaving(visit), now_us)) for visit in over]
         if not arrived and not changes:
             return
@@ -214,8 +218,7 @@ class Settlement:
         if gate is None or change is None:
             return False
         if "held_past" in change.sets:
-            noting = gates.not_noted(gate, now_us, ending=True)
-            self.work.insert([], [(visit.gate_key, spell) for spell in noting])
+            self._note(_spells(visit, gates.not_noted(gate, now_us, ending=True)))
         self.known.put(visit.gate_key, self._change(visit, change))
         return True
 
@@ -242,9 +245,13 @@ class Settlement:
             leaving = self._leaving(visit)
             if leaving is not None and visit.claim is not None:
                 ending = gates.ends_hold(leaving, visit.claim, visit.told)
-                spells = gates.not_noted(leaving.gate, now_us, ending=ending)
-                noting += [(visit.gate_key, spell) for spell in spells]
+                noting += _spells(visit, gates.not_noted(leaving.gate, now_us, ending=ending))
         return noting
+
+    def _note(self, holds: Sequence[tuple[tuple[str, str], Spell]]) -> None:
+        """Write holds to history; before their gate says that they are there."""
+        if holds:
+            self.work.insert([], holds)
 
     def _settled(self, visit: Visit, leaving: Leaving | None, now_us: int) -> Change:
         if visit.claim is None:
@@ -268,7 +275,10 @@ class Settlement:
     def _settle_again(self, visit: Visit, claim: Claim, gate: Gate) -> Gate | None:
         """Settle by the gate as it is now; only when the breaker has turned are the words lost."""
         if gate.epoch == claim.lease.epoch:
-            change = self._settled(visit, Leaving(gate), self.clock.now_us())
+            now_us = self.clock.now_us()
+            ending = gates.ends_hold(Leaving(gate), claim, visit.told)
+            self._note(_spells(visit, gates.not_noted(gate, now_us, ending=ending)))
+            change = self._settled(visit, Leaving(gate), now_us)
             (answer,) = self.gates.change([(visit.gate_key, change)])
             if answer.made:
                 return self._after_settling(visit, answer)
@@ -341,6 +351,10 @@ def told_of(verdict: Verdict, reply: Reply) -> Told:
     """Say what one answer tells of its endpoint."""
     timed_out = reply.fault in TIMEOUTS
     return Told(verdict.evidence, timed_out, reply.status is not None and reply.total_ms < QUICK_MS)
+
+
+def _spells(visit: Visit, spells: Sequence[Spell]) -> list[tuple[tuple[str, str], Spell]]:
+    return [(visit.gate_key, spell) for spell in spells]
 
 
 def _attempt(step: Step) -> Attempt:
