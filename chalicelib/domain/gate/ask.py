@@ -20,7 +20,7 @@ from chalicelib.domain.gate.record import (
     Lease,
     Rules,
 )
-from chalicelib.domain.gate.settle import mine, opening
+from chalicelib.domain.gate.settle import mine, nobody_else_waits, opening
 
 GRANT_MAX = 10
 LANE_BUSY_WAIT = SECOND // 4
@@ -154,14 +154,9 @@ def _grant(  # noqa: PLR0913 - the one place where a grant's parts meet
     lease = Lease(wish.holder, now + rules.lease, slots, wish.keys[: take.count], gate.epoch)
     taken = slots - _freed(gate, wish.lane)
     spell = _spell_after(gate, take, now) if gate.state is Breaker.CLOSED else Change((), {}, {})
+    fits = Test("slots", Op.GE, taken + take.withheld)
     change = Change(
-        (
-            *tests,
-            *spend.tests,
-            *spell.tests,
-            Test("slots", Op.GE, taken + take.withheld),
-            *_vacant(old, wish.lane),
-        ),
+        tuple(dict.fromkeys((*tests, *spend.tests, *spell.tests, fits, *_vacant(old, wish.lane)))),
         {**spend.sets, **spell.sets, **_noticed(gate, wish, now), f"L{wish.lane}": lease.record()},
         {**spend.adds, **spell.adds, "slots": -taken},
     )
@@ -177,12 +172,12 @@ def _noticed(gate: Gate, wish: Ask, now: int) -> dict[str, Any]:
 
 def _spell_after(gate: Gate, take: _Take, now: int) -> Change:
     """Begin a hold when not all can go at once, end one when nothing is left waiting."""
-    if take.slow is not None:
-        return Change((), {}, {}) if gate.held_for is take.slow else holds.begin(gate, take.slow, now)
-    left = take.wish.more or take.count < len(take.wish.keys)
-    if gate.held_for is None or (left and gate.held_for in _PACED):
+    left = take.wish.more or take.count < len(take.wish.keys) or not nobody_else_waits(gate, take.wish.lane)
+    if holds.crowded(gate) or gate.held_for is take.slow:
         return Change((), {}, {})
-    return holds.end(gate, now)
+    if take.slow is not None:
+        return holds.begin(gate, take.slow, now)
+    return Change((), {}, {}) if left and gate.held_for in _PACED else holds.end(gate, now)
 
 
 def _probe(gate: Gate, wish: Ask, now: int, rules: Rules) -> Grant | Hold:

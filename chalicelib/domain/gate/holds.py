@@ -2,7 +2,8 @@
 
 A spell begins when somebody is refused, or when a lane gets less than it has, and ends when nothing is
 left waiting; what goes out at the endpoint's pace meanwhile does not end it. The owner's switch is apart
-(`off_from`, `off_past`): it is changed by those who have not read the gate.
+(`off_from`, `off_past`): it is changed by those who have not read the gate. Spells follow one another and
+never overlap, however much clocks differ: one begins when its predecessor ended, if the clock says earlier.
 """
 
 from collections.abc import Iterator
@@ -12,18 +13,20 @@ from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.gate.record import SECOND, Breaker, Gate, HoldReason, Spell
 
 PAST_MAX = 4
-QUIET_FOR = 120 * SECOND
+QUIET_FOR = 60 * SECOND
 """How long after a lane was last looked at, or its bell was due, nobody else rings it."""
 
 
 def hold_begun(gate: Gate, reason: HoldReason, now: int, *, lane: str = "", due: int = 0) -> Change | None:
     """Begin a spell, and note when the one bell of a lane is due; None when all of that is known.
 
-    A spell of another reason ends with it.
+    A spell of another reason ends with it; but an outage is one spell, whatever a lane is told meanwhile,
+    and none ends this way while history lacks many.
     """
     known = gate.quiet.get(lane, 0) + QUIET_FOR // 2 >= due
     sets: dict[str, Any] = {} if known or not lane else {f"Q{lane}": due}
-    if reason is HoldReason.DISABLED or gate.held_for is reason:
+    goes_on = gate.held_for is reason or _outage(gate) or crowded(gate)
+    if reason is HoldReason.DISABLED or goes_on:
         return Change((), sets, {}) if sets else None
     begun = begin(gate, reason, now)
     return Change(begun.tests, {**begun.sets, **sets}, begun.adds)
@@ -34,21 +37,35 @@ def expects_bell(gate: Gate, lane: str, now: int) -> bool:
     return not gate.enabled or gate.quiet.get(lane, 0) + QUIET_FOR > now
 
 
+def crowded(gate: Gate) -> bool:
+    """Say whether the hold that goes on must go on: history lacks almost as many as a gate remembers.
+
+    Whoever settles next writes them; until then there is room for one more, that of a breaker that opens.
+    """
+    return gate.held_for is not None and len(_unwritten(gate)) >= PAST_MAX - 1
+
+
 def begin(gate: Gate, reason: HoldReason, now: int) -> Change:
     """Begin a spell of a reason in place of whatever there is."""
     over = end(gate, now)
-    return Change(over.tests, {**over.sets, "held_from": now, "held_for": reason.value}, over.adds)
+    past = spell_over(gate, now) or (gate.held_past[-1] if gate.held_past else None)
+    since = max(now, past.until) if past else now
+    begun = {"held_from": since, "held_for": reason.value, "held_before": held_sum(gate, since)}
+    return Change(over.tests, {**over.sets, **begun}, {})
 
 
 def end(gate: Gate, now: int) -> Change:
-    """End the spell that goes on, if there is one."""
-    same = (Test("held_from", Op.EQ, gate.held_from),)
+    """End the spell that goes on, if there is one.
+
+    What the owner's switch is charged for, or will be, is taken out: while both held it, time counts once.
+    """
+    same = (Test("held_from", Op.EQ, gate.held_from), Test("conf", Op.EQ, gate.conf))
     over = spell_over(gate, now)
     if over is None:
         return Change(same, {}, {})
     past = [each.record() for each in (*gate.held_past, over)][-PAST_MAX:]
-    sets = {"held_from": 0, "held_past": past}
-    return Change(same, sets, {"held_sum": _alone(gate, over)})
+    total = held_sum(gate, over.until) - _off(gate, over.until)
+    return Change(same, {"held_from": -over.until, "held_past": past, "held_sum": total}, {})
 
 
 def spell_over(gate: Gate, now: int) -> Spell | None:
@@ -60,9 +77,8 @@ def spell_over(gate: Gate, now: int) -> Spell | None:
 
 def not_noted(gate: Gate, now: int, *, ending: bool = False) -> tuple[Spell, ...]:
     """Give the spells that history does not have yet, with the one that ends now if one does."""
-    past = tuple(each for each in gate.held_past if each.since > gate.held_noted)
     over = spell_over(gate, now) if ending else None
-    return (*past, over) if over else past
+    return (*_unwritten(gate), over) if over else _unwritten(gate)
 
 
 def current_hold(gate: Gate, now: int) -> Spell | None:
@@ -72,8 +88,10 @@ def current_hold(gate: Gate, now: int) -> Spell | None:
     if gate.held_for is None:
         return None
     until = 0
-    if gate.state is Breaker.OPEN:
-        until = gate.open_until
+    if gate.held_for is HoldReason.BREAKER_OPEN:
+        if gate.state is Breaker.CLOSED:
+            return None
+        until = gate.open_until if gate.state is Breaker.OPEN else 0
     elif gate.held_for is HoldReason.RATE_LIMIT and gate.hold_until > now:
         until = gate.hold_until
     return Spell(gate.held_for, gate.held_from, until)
@@ -81,9 +99,9 @@ def current_hold(gate: Gate, now: int) -> Spell | None:
 
 def held_sum(gate: Gate, now: int) -> int:
     """Add up how long an endpoint was held until now."""
-    over = spell_over(gate, now)
-    going_on = _alone(gate, over) if over else 0
-    return gate.held_sum + going_on + (0 if gate.enabled else max(0, now - gate.off_from))
+    if gate.held_for is not None:
+        return gate.held_before + max(0, now - gate.held_from)
+    return gate.held_sum + _off(gate, now)
 
 
 def held_between(gate: Gate, since: int, until: int) -> tuple[int, HoldReason | None]:
@@ -101,14 +119,20 @@ def _spells(gate: Gate, now: int) -> Iterator[Spell]:
     yield from gate.held_past
     if gate.off_past:
         yield Spell(HoldReason.DISABLED, *gate.off_past)
+    if not gate.enabled:
+        yield Spell(HoldReason.DISABLED, gate.off_from, now)
     if (over := spell_over(gate, now)) is not None:
         yield over
 
 
-def _alone(gate: Gate, spell: Spell) -> int:
-    """Measure a spell, without what the owner's switch is charged for already."""
-    both = 0
-    if gate.off_past:
-        since, until = gate.off_past
-        both = max(0, min(until, spell.until) - max(since, spell.since))
-    return spell.until - spell.since - both
+def _off(gate: Gate, now: int) -> int:
+    """Measure how long the owner's switch has been off this time."""
+    return 0 if gate.enabled else max(0, now - gate.off_from)
+
+
+def _unwritten(gate: Gate) -> tuple[Spell, ...]:
+    return tuple(each for each in gate.held_past if each.since > gate.held_noted)
+
+
+def _outage(gate: Gate) -> bool:
+    return gate.held_for is HoldReason.BREAKER_OPEN and gate.state is not Breaker.CLOSED

@@ -40,7 +40,7 @@ def reconfigured(limits: Limits, before: Limits, *, enabled: bool, occasion: Occ
     if not enabled:
         sets["off_from"] = now if since is None else since
     elif since is not None:
-        sets["off_past"] = [since, now]
+        sets["off_past"] = [since, max(since, now)]
         adds["held_sum"] = max(0, now - since)
     if occasion.moved:
         sets |= {"st": Breaker.CLOSED.value, "fails": 0, "streak": 0, "ramp_from": now}

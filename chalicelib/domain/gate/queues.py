@@ -18,7 +18,7 @@ def queue_for(gate: Gate) -> Queue:
     """Say where an endpoint should ring from now on."""
     match gate.queue:
         case Queue.SLOW:
-            return Queue.SHARD if gate.streak >= ANSWERS_TO_RETURN else Queue.SLOW
+            return Queue.SHARD if gate.answers >= ANSWERS_TO_RETURN else Queue.SLOW
         case _ if gate.streak >= TIMEOUTS_TO_SLOW:
             return Queue.SLOW
         case Queue.HOT:
@@ -32,13 +32,18 @@ def moved(gate: Gate) -> Change | None:
     queue = queue_for(gate)
     if queue is gate.queue:
         return None
-    return Change((Test("queue", Op.EQ, gate.queue.value),), {"queue": queue.value, "streak": 0}, {})
+    return Change((Test("queue", Op.EQ, gate.queue.value),), {"queue": queue.value}, {})
 
 
-def minute_over(gate: Gate, now: int) -> dict[str, int]:
-    """Give what is set when a minute of an endpoint that may become hot is over: its sends a second."""
-    passed = now - gate.minute_from
-    if gate.rate <= HOT_PER_S or passed < _MINUTE:
+def minute_over(gate: Gate) -> dict[str, int]:
+    """Give what is set when a minute of an endpoint that may become hot, or was, is over: its sends a second.
+
+    The minute ends when the gate was as it was read: later sends, of which its reader may not know, belong
+    to the next.
+    """
+    passed = gate.seen - gate.minute_from
+    may_be_hot = gate.rate > HOT_PER_S or gate.per_s >= COOL_PER_S
+    if not may_be_hot or passed < _MINUTE:
         return {}
     per_s = (gate.sent - gate.sent_before) * SECOND // passed
-    return {"minute_from": now, "sent_before": gate.sent, "per_s": per_s}
+    return {"minute_from": gate.seen, "sent_before": gate.sent, "per_s": per_s}

@@ -100,11 +100,12 @@ class Claim:
 class Gate:
     """An endpoint's gate as last read.
 
-    `held_for` and `held_from` are the hold that goes on, `held_sum` what earlier ones took in all,
-    `held_past` the last few of them; history has those up to `held_noted`. `off_from` and `off_past` are
+    `held_for` and `held_from` are the hold that goes on, and `held_before` how long it had been held in all
+    by then; when none does, `held_from` is 0 or, negative, when the last one ended, and `held_sum` what all
+    took. `held_past` are the last few; history has those up to `held_noted`. `off_from` and `off_past` are
     when the owner's switch was off. `quiet` says of each lane that needs no further bell when it was last
-    looked at, or when its one bell is due. `streak` counts timeouts in a row, on the slow queue quick
-    answers in a row; `sent` all sends, `sent_before` those until `minute_from`, `per_s` the rate of the
+    looked at, or when its one bell is due. `streak` counts timeouts in a row, `answers` quick answers in a
+    row; `sent` all sends until `seen`, `sent_before` those until `minute_from`, `per_s` the rate of the
     minute before.
     """
 
@@ -128,11 +129,14 @@ class Gate:
     off_past: tuple[int, ...] = ()
     held_for: HoldReason | None = None
     held_from: int = 0
+    held_before: int = 0
     held_sum: int = 0
     held_past: tuple[Spell, ...] = ()
     held_noted: int = 0
     queue: Queue = Queue.SHARD
     streak: int = 0
+    answers: int = 0
+    seen: int = 0
     sent: int = 0
     sent_before: int = 0
     minute_from: int = 0
@@ -169,6 +173,7 @@ def new_record(rate: int, burst: int, cap: int, *, rules: Rules) -> dict[str, An
         "held_sum": 0,
         "queue": Queue.SHARD.value,
         "streak": 0,
+        "answers": 0,
         "sent": 0,
         "minute_from": 0,
     }
@@ -195,13 +200,16 @@ def read(record: Record) -> Gate:
         lanes=record.get("lanes", 1),
         off_from=record.get("off_from", 0),
         off_past=tuple(record.get("off_past", ())),
-        held_for=HoldReason(record["held_for"]) if record["held_from"] else None,
+        held_for=HoldReason(record["held_for"]) if record["held_from"] > 0 else None,
         held_from=record["held_from"],
+        held_before=record.get("held_before", 0),
         held_sum=record["held_sum"],
         held_past=tuple(_spell(each) for each in record.get("held_past", ())),
         held_noted=record.get("held_noted", 0),
         queue=Queue(record["queue"]),
         streak=record["streak"],
+        answers=record["answers"],
+        seen=record["seen"],
         sent=record["sent"],
         sent_before=record.get("sent_before", 0),
         minute_from=record["minute_from"],

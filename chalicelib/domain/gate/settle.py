@@ -7,7 +7,7 @@ from typing import Any
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.gate import holds
 from chalicelib.domain.gate.queues import minute_over
-from chalicelib.domain.gate.record import Breaker, Claim, Gate, HoldReason, Lease, Queue, Rules
+from chalicelib.domain.gate.record import Breaker, Claim, Gate, HoldReason, Lease, Rules
 from chalicelib.domain.outcome import Evidence
 
 
@@ -34,15 +34,21 @@ def settle(
     """Give a lease back, its slots with it, and count what was told in its order of completion.
 
     The tests fail when the lease has been taken over (then nothing is owed), when the breaker has
-    turned since (then `release` is what remains), or when the hold that goes on is another than was
-    read (then read and settle again).
+    turned since (then `release` is what remains), or when the hold that would end, or the owner's
+    switch, is another than was read (then read and settle again).
     """
     tests = (*mine(claim.lease, claim.lane), Test("epoch", Op.EQ, claim.lease.epoch))
     heard = _heard_probe(claim, told, now, rules) if claim.probe else _heard(told)
-    streak = _streak(claim.queue, told)
+    streaks = (
+        _in_a_row("streak", [each.timed_out for each in told]),
+        _in_a_row("answers", [each.quick for each in told]),
+    )
     spell = _spell_after(leaving, claim, told, now) if leaving else Change((), {}, {})
-    sets = {**heard.sets, **streak.sets, **spell.sets, "seen": now}
-    adds = {**heard.adds, **streak.adds, **spell.adds, "slots": claim.lease.count}
+    sets: dict[str, Any] = {**heard.sets, **spell.sets, "seen": now}
+    adds = {**heard.adds, **spell.adds, "slots": claim.lease.count}
+    for each in streaks:
+        sets |= each.sets
+        adds |= each.adds
     if told:
         adds["sent"] = len(told)
     return Change((*tests, *heard.tests, *spell.tests), sets, adds, (f"L{claim.lane}",))
@@ -52,7 +58,7 @@ def ends_hold(leaving: Leaving, claim: Claim, told: Sequence[Told]) -> bool:
     """Say whether settling a claim ends the hold that goes on."""
     if claim.probe:
         return any(each.evidence is Evidence.ALIVE for each in told)
-    return leaving.last and _nobody_else_waits(leaving.gate, claim.lane)
+    return leaving.last and nobody_else_waits(leaving.gate, claim.lane)
 
 
 def release(lease: Lease, lane: str) -> Change:
@@ -65,10 +71,12 @@ def drained(gate: Gate, lane: str, now: int) -> Change | None:
     if lane not in gate.quiet:
         return None
     same = Test(f"Q{lane}", Op.EQ, gate.quiet[lane])
-    if not _nobody_else_waits(gate, lane) or gate.state is not Breaker.CLOSED:
+    if not nobody_else_waits(gate, lane) or gate.state is not Breaker.CLOSED:
         return Change((same,), {}, {}, (f"Q{lane}",))
     over = holds.end(gate, now)
-    return Change((same, *over.tests), over.sets, over.adds, (f"Q{lane}",))
+    noting = holds.not_noted(gate, now, ending=True)
+    noted = {"held_noted": noting[-1].since} if noting else {}
+    return Change((same, *over.tests), {**over.sets, **noted}, over.adds, (f"Q{lane}",))
 
 
 def overfull(gate: Gate, rules: Rules) -> bool:
@@ -112,11 +120,6 @@ def _heard_probe(claim: Claim, told: Sequence[Told], now: int, rules: Rules) -> 
     return Change(half_open, {**turned, "cooldown": cooldown}, {"epoch": 1})
 
 
-def _streak(queue: Queue, told: Sequence[Told]) -> Change:
-    """Count timeouts in a row, or on the slow queue quick answers in a row."""
-    return _in_a_row("streak", [each.quick if queue is Queue.SLOW else each.timed_out for each in told])
-
-
 def _in_a_row(name: str, said: Sequence[bool]) -> Change:
     """Count on, or begin anew after the last that did not."""
     trailing = next((n for n, each in enumerate(reversed(said)) if not each), len(said))
@@ -130,12 +133,13 @@ def _spell_after(leaving: Leaving, claim: Claim, told: Sequence[Told], now: int)
     gate = leaving.gate
     ends = ends_hold(leaving, claim, told)
     noting = holds.not_noted(gate, now, ending=ends)
-    noted = minute_over(gate, now) | ({"held_noted": noting[-1].since} if noting else {})
+    noted = minute_over(gate) | ({"held_noted": noting[-1].since} if noting else {})
     if not ends or gate.held_for is None:
         return Change((), noted, {})
     over = holds.end(gate, now)
     return Change(over.tests, {**over.sets, **noted}, over.adds)
 
 
-def _nobody_else_waits(gate: Gate, lane: str) -> bool:
+def nobody_else_waits(gate: Gate, lane: str) -> bool:
+    """Say whether no other lane waits for a bell of its own; while one does, a hold goes on."""
     return not any(other != lane for other in gate.quiet)
