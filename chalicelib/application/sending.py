@@ -116,8 +116,10 @@ class Sending:
         if isinstance(request, DeathReason):
             self.settlement.give_up(owed, request)
             return
-        after_s, within_s = self._when(visit, row.moment_us)
+        moment_us = _paced(visit, row.moment_us, self.clock.now_us(), endpoint.limits.max_concurrency)
+        after_s, within_s = self._when(visit, moment_us)
         if after_s <= within_s:
+            visit.last_us = max(moment_us, self.clock.now_us())
             visit.sending[owed.key] = (owed, endpoint)
             outbox.start(owed.key, request, after_s, within_s)
         else:
@@ -140,6 +142,18 @@ class Sending:
         until_us = visit.claim.lease.until if visit.claim else now_us
         within_us = until_us - now_us - (self.request_timeout_ms + MARGIN_MS) * 1000
         return max(0, moment_us - now_us) / gates.SECOND, within_us / gates.SECOND
+
+
+def _paced(visit: Visit, moment_us: int, now_us: int, cap: int) -> int:
+    """Give the moment of a send: in a line that was kept for long, a request's price after the one before.
+
+    What its head kept was paid for long ago, and the bucket has refilled since: sent at once, and the next
+    grant with it, that would be more than burst, rate and cap allow.
+    """
+    price_us = visit.claim.bucket.cost if visit.claim else 0
+    if not visit.lane.ordered or now_us - moment_us <= cap * price_us:
+        return moment_us
+    return max(moment_us, visit.last_us + price_us)
 
 
 def _must_end(stored: StoredEvent | None, endpoint: Endpoint | None) -> DeathReason | None:

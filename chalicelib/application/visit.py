@@ -56,7 +56,7 @@ class Visit:
     `wake_ms` is when a wanting lane is looked at again, `full` how often in a row it had more than one
     look can take, `buried` the dead holder whose attempts this visit has told of; a `stuck` one ends as
     soon as nothing of it is in flight. `granted` are rows it may still send under its lease, each with
-    the moment (Unix µs) from which it may.
+    the moment (Unix µs) from which it may; `last_us` is the moment of the last that was started.
     """
 
     call: Call
@@ -73,6 +73,7 @@ class Visit:
     stuck: bool = False
     claim: Claim | None = None
     granted: list[tuple[Owed, int]] = field(default_factory=list)
+    last_us: int = 0
     sending: dict[str, tuple[Owed, Endpoint]] = field(default_factory=dict)
     told: list[Told] = field(default_factory=list)
 
