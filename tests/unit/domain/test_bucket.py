@@ -37,6 +37,59 @@ def test_it_holds_what_a_bucket_of_dripping_tokens_holds(
 
 
 @FEW
+@given(
+    rate=st.sampled_from(EVEN_RATES),
+    burst=st.integers(1, 50),
+    within=st.sampled_from([0, 1, SECOND // 3, 2 * SECOND]),
+    steps=st.lists(st.tuples(st.integers(0, 3 * SECOND), st.integers(1, 10)), max_size=30),
+)
+def test_what_is_taken_ahead_goes_when_a_bucket_of_dripping_tokens_has_it(
+    rate: int, burst: int, within: int, steps: list[tuple[int, int]]
+) -> None:
+    bucket = bucket_of(rate, burst, 1_000)
+    record, now, free_at = {"tat": 0}, NOW, NOW
+    dripped = Fraction(burst)
+    for wait, wanted in steps:
+        now += wait
+        count = min(wanted, bucket.tokens(record["tat"], now, within))
+        if not count:
+            assert bucket.tokens(record["tat"], now, within + bucket.cost) >= 1
+            continue
+        change = bucket.spend(record["tat"], now, count, within)
+        assert holds(change, record)
+        record = applied(change, record)
+        when = [max(now, each) for each in bucket.moments(record["tat"], count)]
+        for moment in when:
+            arrived = max(moment, free_at)
+            dripped = min(Fraction(burst), dripped + Fraction(rate * (arrived - free_at), SECOND))
+            free_at = arrived
+            assert moment == arrived, "earlier than what was taken before"
+            assert dripped >= 1, "earlier than its token"
+            dripped -= 1
+            assert moment == now or dripped < 1, "later than its token"
+        assert when[-1] <= now + within
+
+
+@FEW
+@given(
+    rate=st.integers(1, 100_000),
+    burst=st.integers(1, 100_000),
+    permille=st.integers(100, 1_000),
+    ahead=st.integers(0, 200 * SECOND),
+    within=st.integers(0, 5 * SECOND),
+    count=st.integers(1, 10),
+)
+def test_what_does_not_fit_within_is_not_given(  # noqa: PLR0913 - a bucket, a moment and a wish
+    rate: int, burst: int, permille: int, ahead: int, within: int, count: int
+) -> None:
+    bucket, tat = bucket_of(rate, burst, permille), NOW + ahead
+    fits = bucket.tokens(tat, NOW, within) >= count
+    assert holds(bucket.spend(tat, NOW, count, within), {"tat": tat}) is (fits or ahead == 0)
+    if fits:
+        assert bucket.moments(tat + count * bucket.cost, count)[-1] <= NOW + within
+
+
+@FEW
 @given(rate=st.integers(1, 100_000), burst=st.integers(1, 100_000), permille=st.integers(100, 1_000))
 def test_one_request_always_fits_and_a_full_bucket_is_never_more_than_the_burst(
     rate: int, burst: int, permille: int

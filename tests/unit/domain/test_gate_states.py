@@ -36,7 +36,7 @@ wishes = st.builds(Wish, st.sampled_from([1, 3, 12]), more=st.booleans(), quiet=
 manners = st.builds(Manner, st.sampled_from(["fresh", "known", "known", "none"]), last=st.booleans())
 limits = st.builds(
     Limits,
-    rate_per_second=st.sampled_from([1, 10, 100]),
+    rate_per_second=st.sampled_from([1, 10, 100, 100_000]),
     burst=st.sampled_from([1, 20, 40]),
     max_concurrency=st.sampled_from([1, 8, 30]),
 )
