@@ -21,6 +21,7 @@ from chalicelib.domain.gate import (
     Hold,
     HoldReason,
     Lease,
+    Occasion,
     Rules,
     Told,
     Turn,
@@ -221,6 +222,33 @@ def test_f126_those_who_waited_together_go_at_the_pace_and_not_at_once() -> None
     assert min(sent) == NOW + 5 * SECOND
     assert len([each for each in sent if each < NOW + 6 * SECOND]) == 5 + 9
     assert len([each for each in sent if each < NOW + 20 * SECOND]) == 5 + 149
+
+
+def test_f126_a_hundred_told_to_wait_five_seconds_go_at_the_pace_and_each_lane_in_its_order() -> None:
+    store = Store(rate=10, burst=5, cap=40)
+    assert store.make(hold_until(NOW + 5 * SECOND))
+    left = {lane: list(range(25)) for lane in ("0", "1", "2", "o0")}
+    due, went = dict.fromkeys(left, NOW), []
+    while any(left.values()):
+        lane = min((lane for lane in left if left[lane]), key=due.__getitem__)
+        keys = tuple(map(str, left[lane]))
+        wish = Ask(lane, "me", keys[:11], more=len(keys) > 11, in_turn=lane == "o0")
+        answer = ask(store.gate, wish, due[lane], RULES)
+        if isinstance(answer, Hold):
+            assert answer.until is not None
+            due[lane] = answer.until
+            continue
+        assert isinstance(answer, Grant)
+        assert store.make(answer.change)
+        when = moments(answer.claim, store.gate, due[lane])
+        went += [(moment, lane, int(key)) for moment, key in zip(when, answer.claim.lease.keys, strict=True)]
+        left[lane] = left[lane][len(when) :]
+        due[lane] = when[-1]
+        assert store.settle(answer.claim, *[ALIVE] * len(when), now=when[-1])
+    moments_s = sorted((moment - NOW) / SECOND for moment, _, _ in went)
+    assert moments_s == [5] * 5 + [5 + number / 10 for number in range(1, 96)]
+    for lane in left:
+        assert [number for _, of, number in sorted(went) if of == lane] == list(range(25))
 
 
 @pytest.mark.parametrize(
@@ -555,6 +583,35 @@ def test_f123_a_probe_that_died_in_the_only_lane_is_followed_when_its_lease_is_o
     (second,) = probes(store, dead.lease.until + TAKE_OVER_GRACE, "0")
     assert second.probe
     assert (store.gate.slots, store.gate.held_slots) == (0, 1)
+
+
+@pytest.mark.parametrize("cap", [1, 8])
+def test_f124_a_lane_in_turn_probes_with_one_request_too(cap: int) -> None:
+    store = Store(cap=cap)
+    store.break_open()
+    answer = ask(store.gate, Ask("o0", "me", ROWS, in_turn=True), NOW + 30 * SECOND, RULES)
+    assert isinstance(answer, Grant)
+    assert store.make(answer.change)
+    assert (answer.claim.probe, answer.claim.lease.keys, answer.claim.lease.count) == (True, ROWS[:1], 1)
+    assert store.settle(answer.claim, ALIVE, now=NOW + 31 * SECOND)
+    assert (store.gate.state, store.gate.slots) == (Breaker.CLOSED, cap)
+
+
+@pytest.mark.parametrize("probing", [False, True])
+def test_a_new_url_closes_the_breaker_and_what_the_old_one_said_changes_nothing(*, probing: bool) -> None:
+    store = Store(cap=30)
+    early = store.admit("1", rows=2)
+    store.break_open()
+    late = probes(store, NOW + 30 * SECOND, "0") if probing else []
+    occasion = Occasion(NOW + 31 * SECOND, moved=True)
+    assert store.make(reconfigured(LIMITS, LIMITS, enabled=True, occasion=occasion))
+    gate = store.gate
+    assert (gate.state, gate.fails, gate.ramp_from) == (Breaker.CLOSED, 0, NOW + 31 * SECOND)
+    for claim in (early, *late):
+        assert not store.settle(claim, FAILING, now=NOW + 32 * SECOND)
+        assert store.make(release(claim.lease, claim.lane))
+    assert (store.gate.state, store.gate.fails, store.gate.slots) == (Breaker.CLOSED, 0, 30)
+    assert store.admit("2", now=NOW + 33 * SECOND).lease.count == 4, "little more than a tenth of the cap"
 
 
 @pytest.mark.parametrize("evidence", [(), (NONE,)])
