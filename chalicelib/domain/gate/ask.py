@@ -42,6 +42,8 @@ class Ask:
 
     `more`: it has further ones. `quiet`: it needs no further bell from now on, as this visit leaves one.
     `in_turn`: it makes its attempts one after another, so that one slot is enough for all.
+    `waited`: it was held and has come back; it takes what there is as soon as there is any, or a lane that
+    always comes at the right moment for a full batch would be first for ever.
     """
 
     lane: str
@@ -50,6 +52,7 @@ class Ask:
     more: bool = False
     quiet: bool = False
     in_turn: bool = False
+    waited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +119,9 @@ def _admit(gate: Gate, wish: Ask, now: int, rules: Rules) -> Grant | Hold:
     wanted = min(GRANT_MAX, len(wish.keys), GRANT_MAX if wish.in_turn else free)
     at_once, soon = bucket.tokens(gate.tat, now), bucket.tokens(gate.tat, now, rules.reserve)
     slow = HoldReason.RATE_LIMIT if permille == _FULL else HoldReason.RAMP
-    if at_once < 1 and soon < wanted:
-        return Hold(_worth_coming(bucket, gate, wish, wanted, rules), slow)
+    if at_once < 1 and soon < (1 if wish.waited else wanted):
+        soonest = bucket.refilled(gate.tat) - rules.reserve
+        return Hold(soonest if wish.waited else _worth_coming(bucket, gate, wish, wanted, rules), slow)
     count = min(wanted, soon)
     take = _Take(wish, count, withheld, bucket, slow if at_once < wanted else None)
     tests = (*_unturned(gate, rules), Test("hold_until", Op.LE, now))

@@ -51,11 +51,12 @@ SILENT = Told(Evidence.NONE)
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a lane is asked for: its rows, whether it has more, whether its visit leaves a bell."""
+    """What a lane is asked for: its rows, whether it has more, leaves a bell, or was held before."""
 
     rows: int
     more: bool = False
     quiet: bool = False
+    waited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +247,7 @@ class World:
             return None
         holder = self._holder(worker, lane, same_visit=same_visit)
         keys = tuple(f"{holder}:{number}" for number in range(wish.rows))
-        asked = Ask(lane, holder, keys, wish.more, wish.quiet, lane == ORDERED)
+        asked = Ask(lane, holder, keys, wish.more, wish.quiet, lane == ORDERED, wish.waited)
         local, seen = self.local(worker), self.known[worker]
         answer = gates.ask(seen, asked, local, RULES)
         if isinstance(answer, Hold):

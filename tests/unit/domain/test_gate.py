@@ -179,6 +179,47 @@ def test_who_is_held_comes_back_when_a_full_batch_can_go(
     assert isinstance(store.ask(rows=rows, now=NOW + 2 * SECOND + tokens * SECOND // rate), Grant)
 
 
+def test_who_was_held_takes_what_there_is_and_comes_when_there_is_any() -> None:
+    store = Store(rate=5, burst=5, cap=100, tat=NOW + 2_400_000)
+    again = Ask("0", "me", ROWS, more=True, waited=True)
+    assert isinstance(ask(store.gate, replace(again, waited=False), NOW, RULES), Hold)
+    answer = ask(store.gate, again, NOW, RULES)
+    assert isinstance(answer, Grant)
+    assert store.make(answer.change)
+    assert sent_at(store, answer.claim) == [1_600_000, 1_800_000, 2 * SECOND]
+    wait = ask(store.gate, replace(again, lane="1"), NOW, RULES)
+    assert wait == hold(NOW + 200_000, HoldReason.RATE_LIMIT)
+    assert isinstance(ask(store.gate, replace(again, lane="1"), NOW + 200_000, RULES), Grant)
+
+
+@pytest.mark.parametrize("rate, burst", [(1, 1), (2, 5), (5, 5), (1, 20), (10, 20)])
+@pytest.mark.parametrize("late", [0, 300_000, SECOND])
+def test_a_lane_is_not_kept_out_for_ever_by_one_that_always_comes_at_the_right_moment(
+    rate: int, burst: int, late: int
+) -> None:
+    """Two lanes with a backlog; the bell of one comes as late as a hidden one does."""
+    store = Store(rate, burst, 20)
+    due, held = {"prompt": NOW, "late": NOW + 1}, dict.fromkeys(("prompt", "late"), False)
+    sent = dict.fromkeys(due, 0)
+    while (now := min(due.values())) < NOW + 120 * SECOND:
+        lane = min(due, key=due.__getitem__)
+        wish = Ask(lane, f"{lane} at {now}", ROWS[:11], more=True, waited=held[lane])
+        answer = ask(store.gate, wish, now, RULES)
+        held[lane] = isinstance(answer, Hold)
+        if isinstance(answer, Hold):
+            assert answer.until is not None
+            assert answer.until > now
+            due[lane] = answer.until + (late if lane == "late" else 0)
+            continue
+        assert isinstance(answer, Grant)
+        assert store.make(answer.change)
+        sent[lane] += len(answer.claim.lease.keys)
+        due[lane] = moments(answer.claim, store.gate, now)[-1] + 50_000
+        assert store.settle(answer.claim, ALIVE, now=now)
+    assert sum(sent.values()) >= rate * 120 * 95 // 100
+    assert min(sent.values()) >= sum(sent.values()) // 12
+
+
 def test_an_empty_bucket_lets_somebody_in_when_it_says() -> None:
     store = Store(cap=100, **EMPTY)
     wait = store.ask("2", rows=1)

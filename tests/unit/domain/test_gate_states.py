@@ -32,7 +32,9 @@ Places = tuple[str, str, str]
 workers = st.integers(0, 2)
 lanes = st.sampled_from(LANES)
 places = st.tuples(lanes, lanes, lanes) | lanes.map(lambda lane: (lane, lane, lane))
-wishes = st.builds(Wish, st.sampled_from([1, 3, 12]), more=st.booleans(), quiet=st.booleans())
+wishes = st.builds(
+    Wish, st.sampled_from([1, 3, 12]), more=st.booleans(), quiet=st.booleans(), waited=st.booleans()
+)
 manners = st.builds(Manner, st.sampled_from(["fresh", "known", "known", "none"]), last=st.booleans())
 limits = st.builds(
     Limits,
