@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from random import Random
@@ -16,6 +15,7 @@ import pytest
 
 from tests.e2e.customer import Customer, Hook
 from tests.e2e.faults import Killer, hide_for, purge
+from tests.e2e.order import Posted, inversions
 from tests.e2e.stack import RelayStack
 
 SETTINGS = {"RELAY_TOTAL_TIMEOUT_SECS": "2", "RELAY_LEASE_SECS": "5", "RELAY_BREAKER_COOLDOWN_SECS": "2"}
@@ -23,16 +23,6 @@ EVENTS, PRODUCERS, ENDPOINTS = 10_000, 8, 20
 SINGLY, AT_MOST = 0.2, 10
 VISIBILITY_S = 10
 BLOW_EVERY = 1_600
-
-
-@dataclass(frozen=True, slots=True)
-class Posted:
-    """An event as its producer saw it (seconds): when it was posted, when it was acknowledged."""
-
-    endpoint: str
-    delivery_id: str
-    posted_s: float
-    acknowledged_s: float
 
 
 @pytest.fixture(scope="module")
@@ -64,22 +54,6 @@ def produce(customer: Customer, hooks: list[Hook], events: int, dice: Random) ->
     return posted
 
 
-def inversions(posted: list[Posted], first_received: dict[str, int]) -> list[tuple[Posted, Posted]]:
-    """Find what was first received after something posted only when it had been acknowledged."""
-    found = []
-    acknowledged = sorted(posted, key=lambda each: each.acknowledged_s)
-    done, latest = 0, None
-    for each in sorted(posted, key=lambda each: each.posted_s):
-        while done < len(acknowledged) and acknowledged[done].acknowledged_s < each.posted_s:
-            place = first_received[acknowledged[done].delivery_id]
-            if latest is None or place > first_received[latest.delivery_id]:
-                latest = acknowledged[done]
-            done += 1
-        if latest is not None and first_received[latest.delivery_id] > first_received[each.delivery_id]:
-            found.append((latest, each))
-    return found
-
-
 @pytest.mark.parametrize("first, second, wrong", [(1, 2, 0), (2, 1, 1)])
 def test_an_inversion_is_seen(first: int, second: int, wrong: int) -> None:
     posted = [Posted("e", "a", 1.0, 2.0), Posted("e", "b", 3.0, 4.0)]
@@ -105,7 +79,7 @@ def test_order_holds_over_failures_kills_and_emptied_queues(customer: Customer) 
             else:
                 purge(customer.stack)
         posted = [each for producer in posting for each in producer.result()]
-    expected = {each.delivery_id for each in posted}
+    expected = {each.name for each in posted}
     assert len(expected) == EVENTS
     customer.stack.until(lambda: all_succeeded(customer), within_s=240)
     first_received: dict[str, int] = {}
