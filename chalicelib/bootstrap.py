@@ -7,18 +7,21 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from chalicelib import settings as configuration
-from chalicelib.application.admission import Admission, KnownGates
+from chalicelib.application.admission import Admission
 from chalicelib.application.authenticate import Authenticate, development_key
 from chalicelib.application.deliver import Deliver
 from chalicelib.application.endpoints import ManageEndpoints
 from chalicelib.application.fan_out import FanOutLater
+from chalicelib.application.gatekeeper import Gatekeeper, KnownGates
+from chalicelib.application.holding import Holding
 from chalicelib.application.ingest import Ingest, IngestLimits
+from chalicelib.application.lane_bells import LaneBells
 from chalicelib.application.questions import Questions
 from chalicelib.application.reconcile import Reconcile
 from chalicelib.application.settlement import Settlement
 from chalicelib.domain.gate import SECOND, Rules
 from chalicelib.domain.target import Policy
-from chalicelib.settings import Settings
+from chalicelib.settings import SETTLE_MARGIN_SECS, START_MARGIN_SECS, Settings
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
@@ -88,8 +91,12 @@ def json_service(name: str) -> "JsonService":
 
 @cache
 def rules() -> Rules:
-    """Give the numbers of every gate."""
+    """Give the numbers of every gate.
+
+    A lease that is hardly longer than a request leaves less to pace ahead in.
+    """
     of = settings()
+    spare_secs = of.lease_secs - of.total_timeout_secs - START_MARGIN_SECS - SETTLE_MARGIN_SECS
     return Rules(
         of.breaker,
         of.breaker_threshold,
@@ -98,6 +105,7 @@ def rules() -> Rules:
         of.ramp_secs * SECOND,
         of.lease_secs * SECOND,
         of.total_timeout_secs * SECOND,
+        min(Rules().reserve, spare_secs * SECOND),
     )
 
 
@@ -250,7 +258,10 @@ def authenticate() -> Authenticate:
 def deliver() -> Deliver:
     """Give the use case of the delivery plane."""
     known = KnownGates()
-    settlement = Settlement(work(), gates(), endpoints(), bells(), known, clock(), dice(), rules())
+    keeper = Gatekeeper(gates(), known)
+    holding = Holding(work(), keeper, clock())
+    lane_bells = LaneBells(bells(), keeper, clock())
+    settlement = Settlement(work(), keeper, holding, lane_bells, endpoints(), clock(), dice(), rules())
     return Deliver(
         work(),
         Admission(gates(), known, rules()),

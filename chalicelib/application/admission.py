@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from chalicelib.application.gatekeeper import KnownGates
 from chalicelib.application.ports import Gates
 from chalicelib.application.visit import Visit
 from chalicelib.domain import gate as gates
@@ -16,28 +17,6 @@ from chalicelib.domain.gate import Ask, Gate, Grant, Hold, HoldReason, Lease, Ru
 TRIES = 4
 LATE_BELL_MS = 5_000
 FULL_LOOKS = 3
-_KNOWN_MAX = 10_000
-
-
-class KnownGates:
-    """Gates as this process last saw them: a place to start asking from, never the truth."""
-
-    def __init__(self) -> None:
-        """Know nothing."""
-        self._gates: dict[tuple[str, str], Gate] = {}
-
-    def get(self, key: tuple[str, str]) -> Gate | None:
-        """Give the last gate seen."""
-        return self._gates.get(key)
-
-    def put(self, key: tuple[str, str], gate: Gate | None) -> None:
-        """Remember a gate, or that there is none; forgets all when there are too many."""
-        if gate is None:
-            self._gates.pop(key, None)
-            return
-        if len(self._gates) >= _KNOWN_MAX:
-            self._gates.clear()
-        self._gates[key] = gate
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from contextlib import contextmanager, suppress
 from itertools import takewhile
 
 from chalicelib.application.admission import Admission, Decisions
+from chalicelib.application.lane_bells import BELL_DELAY_MAX_S
 from chalicelib.application.ports import Clock, Finished, Outbox, Receipts, Unavailable, Work
 from chalicelib.application.sending import MARGIN_MS, Sending
-from chalicelib.application.settlement import BELL_DELAY_MAX_S, Settlement
+from chalicelib.application.settlement import Settlement
 from chalicelib.application.visit import Attempted, Stage, Visit, trusted_ms
 from chalicelib.domain.delivery import Owed
 from chalicelib.domain.gate import Hold
@@ -51,6 +52,8 @@ class Batch:
         self._admission = admission
         self._sending = sending
         self._settlement = settlement
+        self._holding = settlement.holding
+        self._bells = settlement.bells
         self._clock = clock
         self._receipts = receipts
         self._time_left_ms = time_left_ms
@@ -77,7 +80,7 @@ class Batch:
 
     def _act_on(self, decisions: Decisions, outbox: Outbox) -> None:
         for visit in decisions.opened:
-            self._settlement.open_bell(visit)
+            self._bells.ring_when_it_cools(visit)
         for visit in decisions.gone:
             self._finish(visit)
         for visit, dead in decisions.dead:
@@ -111,8 +114,8 @@ class Batch:
         if visit.wanted:
             return True
         self._look(visit, now_ms)
-        if not visit.wanted and self._settlement.drained(visit, known=not first or bool(visit.call.hints)):
-            self._settlement.ring_after_quiet(visit)
+        if not visit.wanted and self._holding.drained(visit, known=not first or bool(visit.call.hints)):
+            self._bells.ring_after_quiet(visit)
             self._look(visit, now_ms)
         if visit.wanted:
             return True
@@ -142,11 +145,11 @@ class Batch:
         if wait_ms <= IN_PLACE_MS and visit.waited_ms < IN_PLACE_MS and self._time_for_more():
             visit.wait_until(max(until_ms, now_ms), now_ms)
             return
-        self._settlement.held(visit, hold, until_ms)
+        self._holding.begun(visit, hold, until_ms)
         if wait_ms <= HIDE_MS:
             self._keep(visit, max(1, -(-wait_ms // 1000)))
         else:
-            self._settlement.ring_at(visit, min(until_ms, now_ms + BELL_DELAY_MAX_S * 1000))
+            self._bells.ring_at(visit, min(until_ms, now_ms + BELL_DELAY_MAX_S * 1000))
             self._delete(visit)
 
     def _send(self, visits: Sequence[Visit], outbox: Outbox) -> None:
@@ -238,17 +241,17 @@ class Batch:
 
     def _goes_on(self, visit: Visit) -> bool:
         """Say whether a lane has more, or has to be looked at before it may be rung again."""
-        return visit.more or self._settlement.is_quiet(visit)
+        return visit.more or self._holding.is_quiet(visit)
 
     def _time_for_more(self) -> bool:
         return self._time_left_ms() > self._sending.request_timeout_ms + 2 * MARGIN_MS
 
     def _finish(self, visit: Visit) -> None:
-        if self._goes_on(visit) and self._settlement.ring_again(visit):
+        if self._goes_on(visit) and self._bells.ring_again(visit):
             self._keep(visit, 1)
             return
         if visit.next_ms:
-            self._settlement.ring_at(visit, visit.next_ms)
+            self._bells.ring_at(visit, visit.next_ms)
         self._delete(visit)
 
     def _delete(self, visit: Visit) -> None:

@@ -93,7 +93,9 @@ class Questions:
     def health(self, tenant: str, endpoint_id: str) -> tuple[Endpoint, Health]:
         """Read how an endpoint does, or raise RelayError."""
         endpoint = self.endpoints.get(tenant, endpoint_id) if ids.is_id(endpoint_id, "ep") else None
-        found = self.reading.health(tenant, endpoint_id, HOLDS_SHOWN) if endpoint else None
+        found = (
+            self.reading.health(tenant, endpoint_id, HOLDS_SHOWN, self.clock.now_ms()) if endpoint else None
+        )
         if endpoint is None or found is None:
             raise not_found("endpoint", endpoint_id)
         return endpoint, found

@@ -83,7 +83,7 @@ class Sending:
         owing = [(row, found.owed[row.key]) for row in rows if row.key in found.owed]
         if visit.lane.ordered:
             owing = owing[:1]
-        held_ms = self.settlement.held_sum_ms(visit)
+        held_ms = self.settlement.holding.sum_ms(visit)
         moves: list[tuple[Owed, Again | Dead]] = [
             (owed, after_unknown(owed, self.clock.now_ms(), held_ms))
             for row, owed in owing

@@ -183,7 +183,7 @@ class TestSwitch:
         return stores.endpoints.replace(off, on)
 
     def holds(self, stores: Stores, of: Endpoint) -> tuple[Spell, ...]:
-        found = stores.reading.health(of.tenant, of.id, 10)
+        found = stores.reading.health(of.tenant, of.id, 10, NOW_MS)
         assert found is not None
         return found.holds
 

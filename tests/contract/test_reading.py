@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import pytest
 
+from chalicelib.adapters.dynamodb import rows
 from chalicelib.application.ports import Generations, Health, Page
 from chalicelib.domain import gate as gates
 from chalicelib.domain.delivery import Again, Dead, Owed, Status, given_up, status_of
@@ -266,22 +267,33 @@ class TestHolds:
             posted(stores, 1 + each.created_ms % 2, each)
         expected, others = self.noted(stores, of, 12), self.noted(stores, other, 1)
         calls()
-        found = stores.reading.health(TENANT, of.id, 5)
+        found = stores.reading.health(TENANT, of.id, 5, NOW_MS)
         assert calls() == 2
         assert found == Health(stores.gates.read([self.owner(of)])[self.owner(of)], tuple(expected[:5]))
         for limit in (11, 12, 13):
-            found = stores.reading.health(TENANT, of.id, limit)
+            found = stores.reading.health(TENANT, of.id, limit, NOW_MS)
             assert found is not None
             assert list(found.holds) == expected[:limit]
-        found = stores.reading.health(TENANT, other.id, 5)
+        found = stores.reading.health(TENANT, other.id, 5, NOW_MS)
         assert found is not None
         assert list(found.holds) == others
+
+    def test_a_hold_past_its_retention_is_absent(self, stores: Stores) -> None:
+        of = endpoint(1)
+        stores.endpoints.create(of)
+        posted(stores, 1, of)
+        newest = self.noted(stores, of, 2)[0]
+        ends_ms = newest.until // 1_000_000 * 1000 + rows.HISTORY_DAYS * DAY_MS
+        for now_ms, kept in ((ends_ms - 1, True), (ends_ms, False)):
+            found = stores.reading.health(TENANT, of.id, 5, now_ms)
+            assert found is not None
+            assert (newest in found.holds) is kept
 
     def test_an_endpoint_that_was_never_held_has_no_holds(self, stores: Stores) -> None:
         of = endpoint()
         stores.endpoints.create(of)
         posted(stores, 1, of)
-        found = stores.reading.health(TENANT, of.id, 5)
+        found = stores.reading.health(TENANT, of.id, 5, NOW_MS)
         assert found is not None
         assert found.holds == ()
 
@@ -289,8 +301,8 @@ class TestHolds:
         of = endpoint()
         stores.endpoints.create(of)
         self.noted(stores, of, 1)
-        assert stores.reading.health(STRANGER, of.id, 5) is None
-        assert stores.reading.health(TENANT, endpoint(1).id, 5) is None
+        assert stores.reading.health(STRANGER, of.id, 5, NOW_MS) is None
+        assert stores.reading.health(TENANT, endpoint(1).id, 5, NOW_MS) is None
 
     def test_holds_are_no_deliveries_and_break_no_list_of_them(self, stores: Stores) -> None:
         of = endpoint()

@@ -40,7 +40,7 @@ def history(stores: Stores, row: Owed) -> list[str]:
 
 
 def held(stores: Stores, of: Endpoint) -> list[Spell]:
-    found = stores.reading.health(of.tenant, of.id, 100)
+    found = stores.reading.health(of.tenant, of.id, 100, NOW_MS)
     assert found is not None
     return list(found.holds)
 

@@ -84,7 +84,7 @@ class DynamoReading:
             found = self._tables.get(list(created.values()))
             yield from (each for each, key in created.items() if key in found)
 
-    def health(self, tenant: str, endpoint_id: str, holds: int) -> Health | None:
+    def health(self, tenant: str, endpoint_id: str, holds: int, now_ms: int) -> Health | None:
         """Read an endpoint's gate and its last few holds, newest first."""
         at = keys.gate(tenant, endpoint_id)
         record = self._tables.get([at]).get(at)
@@ -93,7 +93,8 @@ class DynamoReading:
         partition = keys.endpoint_partition(tenant, endpoint_id)
         span = Span(keys.HOLDS, f"{keys.HOLDS}~", backwards=True)
         stretch = self._tables.query(keys.HISTORY, partition, span, holds)
-        return Health(gates.read(record), tuple(rows.hold_of(each) for each in stretch.records))
+        kept = tuple(rows.hold_of(each) for each in stretch.records if _alive(each, now_ms))
+        return Health(gates.read(record), kept)
 
     def _standing(self, tenant: str, endpoint_id: str, now_us: int) -> _Standing:
         at = keys.gate(tenant, endpoint_id)

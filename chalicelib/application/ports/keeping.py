@@ -94,7 +94,7 @@ class Reading(Protocol):
         """List an endpoint's deliveries, newest event first."""
         ...
 
-    def health(self, tenant: str, endpoint_id: str, holds: int) -> Health | None:
+    def health(self, tenant: str, endpoint_id: str, holds: int, now_ms: int) -> Health | None:
         """Read an endpoint's gate and its last few holds, newest first."""
         ...
 

@@ -24,6 +24,7 @@ from chalicelib.domain.gate.holds import (
     expects_bell,
     held_between,
     held_sum,
+    hold_asked,
     hold_begun,
     not_noted,
 )
@@ -82,6 +83,7 @@ __all__ = [
     "expects_bell",
     "held_between",
     "held_sum",
+    "hold_asked",
     "hold_begun",
     "hold_until",
     "moments",

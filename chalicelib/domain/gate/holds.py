@@ -32,6 +32,13 @@ def hold_begun(gate: Gate, reason: HoldReason, now: int, *, lane: str = "", due:
     return Change(begun.tests, {**begun.sets, **sets}, begun.adds)
 
 
+def hold_asked(gate: Gate, until: int, now: int) -> Change:
+    """Hold an endpoint until the moment that it asked for, and begin that hold, unless it is held longer."""
+    begun = hold_begun(gate, HoldReason.RATE_LIMIT, now) or Change((), {}, {})
+    tests = (*begun.tests, Test("hold_until", Op.LT, until))
+    return Change(tests, {**begun.sets, "hold_until": until}, begun.adds)
+
+
 def expects_bell(gate: Gate, lane: str, now: int) -> bool:
     """Say whether a lane needs no bell: its own will come, or its endpoint is switched off."""
     return not gate.enabled or gate.quiet.get(lane, 0) + QUIET_FOR > now

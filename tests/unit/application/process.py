@@ -8,11 +8,14 @@ from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFannin
 from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
 from chalicelib.adapters.dynamodb.reading import DynamoReading
 from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWatching, DynamoWork
-from chalicelib.application.admission import Admission, Decisions, KnownGates
+from chalicelib.application.admission import Admission, Decisions
 from chalicelib.application.deliver import Deliver
 from chalicelib.application.endpoints import ManageEndpoints
 from chalicelib.application.fan_out import FanOutLater
+from chalicelib.application.gatekeeper import Gatekeeper, KnownGates
+from chalicelib.application.holding import Holding
 from chalicelib.application.ingest import Ingest
+from chalicelib.application.lane_bells import LaneBells
 from chalicelib.application.questions import Questions
 from chalicelib.application.reconcile import Reconcile
 from chalicelib.application.settlement import Settlement
@@ -74,8 +77,16 @@ class Process:
         known = KnownGates()
         clock, dice = world.clock, world.dice
         self.admission = WatchedAdmission(self.gates, known, world.rules, world.admitted)
+        keeper = Gatekeeper(self.gates, known)
         self.settlement = Settlement(
-            self.work, self.gates, self.endpoints, self.bells, known, clock, dice, world.rules
+            self.work,
+            keeper,
+            Holding(self.work, keeper, clock),
+            LaneBells(self.bells, keeper, clock),
+            self.endpoints,
+            clock,
+            dice,
+            world.rules,
         )
         self.fan_out = FanOutLater(self.fanning_out, self.capturing, self.bells, clock)
         self.reconcile = Reconcile(

@@ -1,0 +1,93 @@
+"""Holding: what the delivery plane notes of holds, in the gate and in history, and reads of them.
+
+History gets a hold before the gate says that it is there: killed between, it is written again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chalicelib.application.gatekeeper import Gatekeeper
+from chalicelib.application.ports import Clock, Work
+from chalicelib.application.visit import Visit
+from chalicelib.domain import gate as gates
+from chalicelib.domain.delivery import Held, Owed
+from chalicelib.domain.gate import Hold, Leaving, Spell
+
+Noted = tuple[tuple[str, str], Spell]
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Keeps account of holds."""
+
+    work: Work
+    keeper: Gatekeeper
+    clock: Clock
+
+    def begun(self, visit: Visit, hold: Hold, until_ms: int) -> None:
+        """Note that an endpoint is held, and when the bell comes that this lane is left with."""
+        gate = self.keeper.of(visit)
+        if gate is None:
+            return
+        number = visit.lane.number
+        change = gates.hold_begun(gate, hold.reason, self.clock.now_us(), lane=number, due=until_ms * 1000)
+        if change is not None:
+            self.keeper.change(visit, change)
+
+    def asked(self, visit: Visit, until_us: int) -> None:
+        """Hold an endpoint until the moment that it asked for."""
+        gate = self.keeper.of(visit)
+        if gate is not None:
+            gate = self.keeper.change(visit, gates.hold_asked(gate, until_us, self.clock.now_us()))
+        if gate is None or gate.hold_until < until_us:
+            self.keeper.change(visit, gates.hold_until(until_us))
+
+    def of(self, visit: Visit, owed: Owed, began_ms: int) -> Held:
+        """Say how much of its wait a delivery was held, as far as this process knows."""
+        gate = self.keeper.of(visit)
+        if gate is None:
+            return Held()
+        waited = gates.held_between(gate, owed.ready_ms * 1000, began_ms * 1000)
+        return Held(waited[0] // 1000, waited[1], gates.held_sum(gate, began_ms * 1000) // 1000)
+
+    def sum_ms(self, visit: Visit) -> int:
+        """Say how long the endpoint of a visit was held in all, as far as this process knows."""
+        gate = self.keeper.of(visit)
+        return gates.held_sum(gate, self.clock.now_us()) // 1000 if gate else 0
+
+    def is_quiet(self, visit: Visit) -> bool:
+        """Say whether nobody rings the lane of a visit, so that it has to leave a bell or end that."""
+        gate = self.keeper.of(visit)
+        return gate is not None and visit.lane.number in gate.quiet
+
+    def drained(self, visit: Visit, *, known: bool) -> bool:
+        """Let a lane with nothing left be rung again; False when it was not quiet.
+
+        `known`: the gate has been read in this visit, or the visit was rung by ingest.
+        """
+        gate = self.keeper.of(visit) if known else self.keeper.read(visit)
+        now_us = self.clock.now_us()
+        change = gates.drained(gate, visit.lane.number, now_us) if gate else None
+        if gate is None or change is None:
+            return False
+        if "held_past" in change.sets:
+            self.note([(visit.gate_key, each) for each in gates.not_noted(gate, now_us, ending=True)])
+        self.keeper.change(visit, change)
+        return True
+
+    def leaving(self, visit: Visit) -> Leaving | None:
+        """Give what a visit knows of its gate as it settles."""
+        gate = self.keeper.of(visit)
+        return Leaving(gate, last=not visit.more) if gate else None
+
+    def not_noted(self, visit: Visit, leaving: Leaving | None, now_us: int) -> list[Noted]:
+        """Give the holds that history must have before a visit settles."""
+        if leaving is None or visit.claim is None:
+            return []
+        ending = gates.ends_hold(leaving, visit.claim, visit.told)
+        return [(visit.gate_key, each) for each in gates.not_noted(leaving.gate, now_us, ending=ending)]
+
+    def note(self, holds: Sequence[Noted]) -> None:
+        """Write holds to history."""
+        if holds:
+            self.work.insert([], holds)
