@@ -44,10 +44,7 @@ class LaneBells:
         on_its_way = now_ms < self.coming_ms.get(visit.lane, 0) <= due_ms
         if delay_s > BELL_DELAY_MAX_S or on_its_way:
             return
-        if len(self.coming_ms) >= _COMING_MAX:
-            self.coming_ms.clear()
-        if not self.bells.ring_later(visit.lane, delay_s, self._queue(visit)):
-            self.coming_ms[visit.lane] = due_ms
+        self._send_later(visit, delay_s, now_ms)
 
     def ring_after_quiet(self, visit: Visit) -> None:
         """Send the late bell of a lane that is rung again from now on.
@@ -58,9 +55,7 @@ class LaneBells:
         coming_ms = self.coming_ms.get(visit.lane, 0)
         if now_ms + WRITTEN_MS <= coming_ms <= now_ms + AFTER_QUIET_S * 1000:
             return
-        lost = self.bells.ring_later(visit.lane, AFTER_QUIET_S, self._queue(visit))
-        if not lost and coming_ms <= now_ms:
-            self.coming_ms[visit.lane] = now_ms + AFTER_QUIET_S * 1000
+        self._send_later(visit, AFTER_QUIET_S, now_ms)
 
     def ring_when_it_cools(self, visit: Visit) -> None:
         """Send the one delayed bell of a breaker that has just opened."""
@@ -80,6 +75,12 @@ class LaneBells:
         lanes = [replace(lane, number=each) for each in names]
         going_on = {lane} if visit.more else set()
         self.bells.ring([Bell(each, now_ms, queue=gate.queue) for each in lanes if each not in going_on])
+
+    def _send_later(self, visit: Visit, delay_s: int, now_ms: int) -> None:
+        if len(self.coming_ms) >= _COMING_MAX:
+            self.coming_ms.clear()
+        if not self.bells.ring_later(visit.lane, delay_s, self._queue(visit)):
+            self.coming_ms[visit.lane] = now_ms + delay_s * 1000
 
     def _queue(self, visit: Visit) -> Queue:
         gate = self.keeper.of(visit)

@@ -251,6 +251,25 @@ def test_an_emptied_quiet_lane_leaves_a_bell_though_an_earlier_one_is_on_its_way
     assert world.owed() == [], "an event was left to reconcile"
 
 
+@pytest.mark.parametrize("burst, answer", [(40, QUICK), (12, status(200, took_ms=900))])
+def test_a_lane_that_is_quiet_for_moments_again_and_again_keeps_few_bells(
+    world: World, burst: int, answer: Answer
+) -> None:
+    """Events come in bursts, a second apart; each is a backlog for a moment."""
+    world.endpoint(limits=Limits(100, 100, 8))
+    world.sender.script = lambda _: answer
+    producers = [Process(world) for _ in range(2)]
+    for _ in range(60):
+        began_ms = world.clock.now_ms()
+        for number in range(burst):
+            world.accept([posted()], producers[number % 2])
+        world.pass_time(max(1, 1_000 - (world.clock.now_ms() - began_ms)))
+        assert len(world.delayed) <= 3, "bells pile up"
+    world.work_off(for_ms=3 * MINUTE_MS)
+    assert world.owed() == []
+    assert world.bells_rung <= 1.05 * len(world.sender.sent) + 3
+
+
 def test_the_names_of_a_bell_are_no_reason_to_leave_a_lane_quiet(world: World) -> None:
     """A bell of ingest that comes late, its row sent by then, when the lane's own bell is lost."""
     endpoint = world.endpoint(limits=AMPLE)
