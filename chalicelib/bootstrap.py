@@ -83,10 +83,10 @@ def client(service: str) -> Any:  # noqa: ANN401 - boto3's clients have no commo
 
 @cache
 def json_service(name: str) -> "JsonService":
-    """Give the lean client of DynamoDB or SQS, with the hooks of the full one."""
+    """Give the lean client of DynamoDB or SQS, with the hooks of the full one; the store tells the time."""
     from chalicelib.adapters.aws_json import JsonService
 
-    return JsonService(client(name))
+    return JsonService(client(name), clock().hear if name == "dynamodb" else None)
 
 
 @cache

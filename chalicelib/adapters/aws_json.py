@@ -12,7 +12,7 @@ import random
 import ssl
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -28,6 +28,7 @@ from chalicelib.adapters.sigv4 import Scope, signed
 
 TRIES = 3
 TIMEOUT_S = 10.0
+HEAR_EVERY_S = 1.0
 _PAUSE_S = 0.05
 _ERRORS_FROM, _SERVER_ERRORS_FROM = 300, 500
 _THROTTLED = frozenset(
@@ -46,8 +47,13 @@ class JsonService:
     5xx and broken connections.
     """
 
-    def __init__(self, client: BaseClient) -> None:
-        """Take endpoint, region, hooks and protocol from a client of the service."""
+    def __init__(self, client: BaseClient, hear: Callable[[str], None] | None = None) -> None:
+        """Take endpoint, region, hooks and protocol from a client of the service.
+
+        `hear` is told the `Date` of an answer, about once a second.
+        """
+        self._hear = hear
+        self._hear_next_s = 0.0
         meta = client.meta
         self._events: Any = meta.events
         self._model = meta.service_model
@@ -116,7 +122,14 @@ class JsonService:
             connection.close()
         else:
             self._idle.append(connection)
+        self._tell(reply)
         return reply.status, answer
+
+    def _tell(self, reply: http.client.HTTPResponse) -> None:
+        now_s = time.monotonic()
+        if self._hear is not None and now_s >= self._hear_next_s:
+            self._hear_next_s = now_s + HEAR_EVERY_S
+            self._hear(reply.getheader("Date", ""))
 
     def _connection(self) -> http.client.HTTPConnection:
         """Give an idle connection, the one used last, or a new one."""
