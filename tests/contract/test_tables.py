@@ -7,6 +7,7 @@ import pytest
 
 from chalicelib.adapters.aws_limits import AwsWouldRefuse
 from chalicelib.adapters.dynamodb.records import (
+    Check,
     Delete,
     Insert,
     Key,
@@ -247,6 +248,9 @@ REFUSED: list[Write] = [
     Delete(C, (is_(2),)),
     Update(A, set_to(2, is_(2))),
     Update(C, set_to(2)),
+    Check(A, (is_(2),)),
+    Check(A, (Test("x", Op.MISSING),)),
+    Check(C, (is_(2),)),
 ]
 """Of A, which is there with x = 1, and of C, which is not."""
 
@@ -287,6 +291,14 @@ class TestTogether:
     def test_a_put_may_ask_that_nothing_is_there(self, tables: Tables) -> None:
         assert tables.together([Put(B, {"y": 2}, (Test("x", Op.MISSING),))]) == []
         assert tables.together([Put(A, {"y": 2}, (Test("x", Op.MISSING),))]) == [0]
+
+    def test_a_check_changes_nothing(self, tables: Tables) -> None:
+        checks: list[Write] = [Check(A, (is_(1),)), Check(B, (Test("x", Op.MISSING),))]
+        assert tables.together([*checks, Merge(GATE, {"x": 1})]) == []
+        assert tables.get([A, B, GATE]) == {
+            A: {"pk": "lane", "sk": "a", "x": 1},
+            GATE: {"pk": "acme#ep", "x": 1},
+        }
 
     def test_a_merge_makes_and_mends(self, tables: Tables) -> None:
         assert tables.together([Merge(A, {"y": [1, 2]}, ("x",)), Merge(B, {}, ("never_there",))]) == []

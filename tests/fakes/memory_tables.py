@@ -8,6 +8,7 @@ from typing import Any, assert_never
 from chalicelib.adapters.aws_limits.dynamodb_values import check_item
 from chalicelib.adapters.dynamodb import render
 from chalicelib.adapters.dynamodb.records import (
+    Check,
     Delete,
     Insert,
     Key,
@@ -131,7 +132,7 @@ class MemoryTables:
         match write:
             case Insert():
                 return old is None
-            case Put(_, _, tests) | Delete(_, tests):
+            case Put(_, _, tests) | Delete(_, tests) | Check(_, tests):
                 return _hold(tests, old)
             case Update(_, change):
                 return old is not None and holds(change, old)
@@ -152,6 +153,8 @@ class MemoryTables:
                 self._keep(key, applied(change, old))
             case Merge(_, sets, removes):
                 self._keep(key, applied(Change((), sets, {}, removes), old))
+            case Check():
+                pass
             case _:
                 assert_never(write)
 

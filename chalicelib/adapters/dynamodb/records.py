@@ -66,7 +66,15 @@ class Merge:
     removes: tuple[str, ...] = ()
 
 
-Write = Insert | Put | Delete | Update | Merge
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Hold a record to tests as the other writes of its transaction are made; it stays as it is."""
+
+    key: Key
+    tests: tuple[Test, ...]
+
+
+Write = Insert | Put | Delete | Update | Merge | Check
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, assert_never
 
-from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Merge, Put, Update, Write
+from chalicelib.adapters.dynamodb.records import Check, Delete, Insert, Key, Merge, Put, Update, Write
 from chalicelib.domain.change import Op, Record, Test
 
 Attributes = dict[str, Any]
@@ -88,6 +88,11 @@ def transact_item(table: str, write: Write) -> Attributes:
             names = _Names()
             update = names.update(sets, {}, removes)
             return {"Update": _update(table, key, update, names.clause(""))}
+        case Check(key, tests):
+            names = _Names()
+            condition = names.tests(tests)
+            asked = {"TableName": table, "Key": attributes(key.parts), **names.clause(condition)}
+            return {"ConditionCheck": asked}
         case _:
             assert_never(write)
 
