@@ -6,7 +6,6 @@ from typing import TypeVar
 
 import pytest
 
-from chalicelib.adapters.dynamodb import rows
 from chalicelib.application.ports import Generations, Health, Page
 from chalicelib.domain import gate as gates
 from chalicelib.domain.delivery import Again, Dead, Owed, Status, given_up, status_of
@@ -14,6 +13,7 @@ from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.event import Event
 from chalicelib.domain.gate import SECOND, TAKE_OVER_GRACE, Ask, Grant, HoldReason, Spell
 from chalicelib.domain.outcome import DeathReason
+from chalicelib.domain.retention import HISTORY_DAYS
 from tests.contract.given import (
     HOUR_MS,
     NOW_MS,
@@ -283,7 +283,7 @@ class TestHolds:
         stores.endpoints.create(of)
         posted(stores, 1, of)
         newest = self.noted(stores, of, 2)[0]
-        ends_ms = newest.until // 1_000_000 * 1000 + rows.HISTORY_DAYS * DAY_MS
+        ends_ms = newest.until // 1_000_000 * 1000 + HISTORY_DAYS * DAY_MS
         for now_ms, kept in ((ends_ms - 1, True), (ends_ms, False)):
             found = stores.reading.health(TENANT, of.id, 5, now_ms)
             assert found is not None

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from chalicelib.adapters.dynamodb import keys, rows
-from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Merge, Put, Tables, Update, Write
+from chalicelib.adapters.dynamodb.records import Delete, Insert, Merge, Put, Tables, Update, Write
 from chalicelib.adapters.dynamodb.seen_gates import SeenGates
 from chalicelib.application.ports import Capture, Fanout, Idempotency, Owing, Subscriber, Unavailable
-from chalicelib.domain import ids
+from chalicelib.domain import ids, retention
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.event import matching_patterns
 from chalicelib.domain.gate import Gate
@@ -152,9 +152,8 @@ class DynamoCapturing:
     def _list_hours(self, captures: Sequence[Capture]) -> None:
         hours = {(each.stored.event.tenant, keys.hour_of(each.stored.event.received_ms)) for each in captures}
         for tenant, hour in hours - self._listed:
-            at = Key(keys.EVENTS, keys.hours_partition(tenant), f"{hour:07d}")
-            ttl = (hour * 3600) + rows.PAYLOAD_DAYS * rows.DAY_S + 3600
-            self._tables.together([Merge(at, {"ttl": ttl})])
+            until_s = retention.payload_until_s(keys.hour_end_ms(hour))
+            self._tables.together([Merge(keys.listed_hour(tenant, hour), {"ttl": until_s})])
             self._listed.add((tenant, hour))
 
 

@@ -37,6 +37,16 @@ def hours_partition(tenant: str) -> str:
     return f"{tenant}#hours"
 
 
+def listed_hour(tenant: str, hour: int) -> Key:
+    """Name the row that says that a tenant has events of an hour."""
+    return Key(EVENTS, hours_partition(tenant), f"{hour:07d}")
+
+
+def hour_end_ms(hour: int) -> int:
+    """Give the moment an hour is over."""
+    return (hour + 1) * _HOUR_MS
+
+
 def lane(of: Lane) -> str:
     """Name the partition of a lane's owed rows."""
     return of.name

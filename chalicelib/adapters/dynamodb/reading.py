@@ -1,7 +1,7 @@
 """Questions about events and deliveries, answered from DynamoDB."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 
@@ -9,8 +9,9 @@ from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Key, Span, Tables
 from chalicelib.application.ports import Generations, Health, Page, StoredEvent
 from chalicelib.domain import gate as gates
-from chalicelib.domain import ids
+from chalicelib.domain import ids, retention
 from chalicelib.domain.change import Record
+from chalicelib.domain.delivery import HistoryRow
 from chalicelib.domain.gate import TAKE_OVER_GRACE, Spell
 
 _ROWS = 200
@@ -55,10 +56,11 @@ class DynamoReading:
         partition = keys.endpoint_partition(tenant, endpoint_id)
         span = Span(f"{delivery_id}#", f"{delivery_id}#~")
         stretch = self._tables.query(keys.HISTORY, partition, span, _DELIVERY_ROWS)
-        if not stretch.records:
+        told = _told(stretch.records, now_us // 1000)
+        if not told:
             return None
         standing = self._standing(tenant, endpoint_id, now_us)
-        return _generations(endpoint_id, delivery_id, stretch.records, standing)
+        return _generations(endpoint_id, delivery_id, told, standing)
 
     def deliveries(
         self, tenant: str, endpoint_id: str, after: str, limit: int, now_us: int
@@ -68,10 +70,12 @@ class DynamoReading:
         found: list[Generations] = []
         rows_of = groupby(self._newest_history(tenant, endpoint_id, after), _delivery_of)
         for delivery_id, group in rows_of:
+            told = _told(list(group)[::-1], now_us // 1000)
+            if not told:
+                continue
             if len(found) == limit:
                 return Page(tuple(found), found[-1].delivery_id)
-            oldest_first = tuple(reversed(list(group)))
-            found.append(_generations(endpoint_id, delivery_id, oldest_first, standing))
+            found.append(_generations(endpoint_id, delivery_id, told, standing))
         return Page(tuple(found))
 
     def takers(self, tenant: str, event_id: str, after: str) -> Iterator[str]:
@@ -157,9 +161,15 @@ def _delivery_of(record: Record) -> str:
     return str(record["sk"]).partition("#")[0]
 
 
+def _told(records: Sequence[Record], now_ms: int) -> tuple[HistoryRow, ...]:
+    """Give the rows of a delivery, oldest first, whose retention is not over: generation by generation."""
+    kept = [rows.history_of(record) for record in records if _alive(record, now_ms)]
+    generations = (tuple(told) for _, told in groupby(kept, lambda row: row.generation))
+    return tuple(row for told in generations if retention.told_still(told, now_ms) for row in told)
+
+
 def _generations(
-    endpoint_id: str, delivery_id: str, records: tuple[Record, ...], standing: _Standing
+    endpoint_id: str, delivery_id: str, history: tuple[HistoryRow, ...], standing: _Standing
 ) -> Generations:
-    history = tuple(rows.history_of(record) for record in records)
     leased = delivery_id in standing.leased
     return Generations(endpoint_id, delivery_id, history, leased, standing.hold)

@@ -4,7 +4,7 @@ from typing import Any
 
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.application.ports import Fanout, Idempotency, StoredEvent, Subscriber
-from chalicelib.domain import ids
+from chalicelib.domain import ids, retention
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.change import Record
 from chalicelib.domain.delivery import Attempt, Created, Ended, HistoryRow, Lane, Owed, placed
@@ -21,9 +21,6 @@ from chalicelib.domain.gate import HoldReason, Spell
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome
 from chalicelib.domain.signing import SignatureForm
 
-DAY_S = 86_400
-PAYLOAD_DAYS, HISTORY_DAYS = 35, 90
-
 
 def event_row(stored: StoredEvent) -> dict[str, Any]:
     """Write an event; the body inline unless it is kept apart."""
@@ -34,7 +31,7 @@ def event_row(stored: StoredEvent) -> dict[str, Any]:
         "received_ms": event.received_ms,
         "size": stored.size,
         "fan_out": stored.fan_out,
-        "ttl": event.received_ms // 1000 + PAYLOAD_DAYS * DAY_S,
+        "ttl": retention.payload_until_s(event.received_ms),
     }
     if stored.matched:
         row["matched"] = list(stored.matched)
@@ -68,6 +65,7 @@ def owed_row(owed: Owed) -> dict[str, Any]:
         "first_ms": owed.first_ms,
         "held_before_ms": owed.held_before_ms,
         "ready_ms": owed.ready_ms if owed.lane.ordered else 0,
+        "sequence": owed.sequence if owed.lane.replay else 0,
     }
     return {"event": owed.event_id} | {name: value for name, value in counts.items() if value}
 
@@ -88,7 +86,7 @@ def owed_of(record: Record) -> Owed:
         record.get("counted", 0),
         record.get("unknowns", 0),
         record.get("first_ms", 0),
-        sequence,
+        record.get("sequence", sequence),
         record.get("held_before_ms", 0),
     )
 
@@ -100,7 +98,7 @@ def created_row(created: Created) -> dict[str, Any]:
         "type": created.event_type,
         "lane": created.lane,
         "at_ms": created.at_ms,
-        "ttl": created.at_ms // 1000 + HISTORY_DAYS * DAY_S,
+        "ttl": retention.history_until_s(created.at_ms),
         **({"sequence": created.sequence} if created.sequence else {}),
     }
 
@@ -123,20 +121,25 @@ def attempt_row(attempt: Attempt) -> dict[str, Any]:
         "next_ms": attempt.next_ms,
         "held_ms": attempt.held_ms,
         "held_for": attempt.held_for.value if attempt.held_for else "",
-        "ttl": attempt.at_ms // 1000 + HISTORY_DAYS * DAY_S,
+        "ttl": retention.history_until_s(attempt.at_ms),
     }
     return {name: value for name, value in row.items() if value}
 
 
 def ended_row(ended: Ended) -> dict[str, Any]:
-    """Write the row of a delivery that was given up on; a dead letter says the same."""
+    """Write the last row of a delivery that was given up on."""
     return {
         "event": ended.event_id,
         "reason": ended.reason.value,
         "at_ms": ended.at_ms,
         "attempts": ended.attempts,
-        "ttl": ended.at_ms // 1000 + HISTORY_DAYS * DAY_S,
+        "ttl": retention.history_until_s(ended.at_ms),
     }
+
+
+def dead_letter_row(ended: Ended) -> dict[str, Any]:
+    """Write a dead letter; it says what the last row of its history says, and is gone before that."""
+    return {**ended_row(ended), "ttl": retention.dead_until_s(ended.at_ms)}
 
 
 def history_of(record: Record) -> HistoryRow:
@@ -191,7 +194,7 @@ def hold_row(spell: Spell) -> dict[str, Any]:
         "reason": spell.reason.value,
         "from_us": spell.since,
         "until_us": spell.until,
-        "ttl": spell.until // 1_000_000 + HISTORY_DAYS * DAY_S,
+        "ttl": retention.hold_until_s(spell.until // 1000),
     }
 
 

@@ -108,7 +108,7 @@ class DynamoWatching:
     def disarm(self, watched: Watched, before_ms: int) -> bool:
         """Stop walking an endpoint whose mark is older than a moment; False when it was set again."""
         old = Test("armed_until", Op.LT, before_ms)
-        change = Change((old,), {}, {}, ("armed_shard", "armed_until"))
+        change = Change((old,), {}, {}, ("armed_shard", "armed_until", "replays"))
         (made,) = self._tables.each([Update(keys.gate(watched.tenant, watched.endpoint_id), change)])
         return made.done
 
@@ -144,10 +144,9 @@ def _move_writes(owed: Owed, step: Again | Dead) -> Iterator[Write]:
     else:
         tenant, endpoint_id = owed.lane.tenant, owed.lane.endpoint_id
         of = (owed.delivery_id, owed.generation)
-        row = rows.ended_row(step.ended)
         yield Delete(keys.owed(owed), same)
-        yield Insert(keys.ended(tenant, endpoint_id, *of), row)
-        yield Insert(keys.dead_letter(tenant, endpoint_id, *of), row)
+        yield Insert(keys.ended(tenant, endpoint_id, *of), rows.ended_row(step.ended))
+        yield Insert(keys.dead_letter(tenant, endpoint_id, *of), rows.dead_letter_row(step.ended))
 
 
 def _changed(done: bool, record: object) -> Changed:  # noqa: FBT001 - a store's answer

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from chalicelib.adapters.dynamodb.rows import DAY_S, PAYLOAD_DAYS
 from chalicelib.application.ports import Page
 from chalicelib.application.questions import Delivery, Questions
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Status
 from chalicelib.domain.endpoint import EndpointState
 from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.domain.retention import DAY_S, PAYLOAD_DAYS
 from tests.fakes.scripted_sender import DIES, in_turn, status
 from tests.unit.application.interruptions import meanwhile, tells_of_attempts
 from tests.unit.application.process import Process
