@@ -1,5 +1,6 @@
 """The breaker over several lanes and processes: one probe per cooldown, and recovery wakes every lane."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -36,7 +37,7 @@ def opened(world: World, limits: Limits = THREE_LANES, backlog: int = BACKLOG) -
     """Open an endpoint's breaker by twenty failures, and owe it more in every lane."""
     endpoint = world.endpoint(limits=limits)
     world.sender.script = lambda _: FAILS
-    world.accept([posted()] * RULES.threshold, world.usual)
+    world.accept([posted()] * world.rules.threshold, world.usual)
     world.work_off()
     assert world.gate(endpoint).state is Breaker.OPEN
     for _ in range(backlog // 20):
@@ -132,8 +133,8 @@ def test_f123_every_outcome_of_a_probe_moves_the_state(world: World, answer: Ans
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_f123_a_prober_killed_at_any_write_is_followed_by_another(*, after: bool) -> None:
     for death in deaths(at_least=3, after=after):
-        world = World()
-        endpoint = opened(world)
+        world = World(replace(RULES, threshold=3))
+        endpoint = opened(world, backlog=20)
         world.purge()
         world.clock.advance_to(open_until_ms(world, endpoint))
         world.sender.script = lambda _: OK

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -22,6 +23,7 @@ from tests.unit.application.world import (
     HOUR_MS,
     MINUTE_MS,
     OK,
+    RULES,
     TENANT,
     World,
     lane_of,
@@ -29,6 +31,7 @@ from tests.unit.application.world import (
 )
 
 NARROW = Limits(100_000, 100_000, max_concurrency=1)
+FEW = replace(RULES, threshold=3)
 SLOW_MS = 9_000
 WINDOW_MS = 72 * HOUR_MS
 Scene = Callable[[World], tuple[Endpoint, str]]
@@ -190,7 +193,7 @@ def test_a_death_at_any_write_of_those_who_come_for_a_held_lane_leaves_one_row(
     reason: HoldReason, scene: Scene, *, after: bool
 ) -> None:
     for death in deaths(at_least=1, after=after):
-        world = World()
+        world = World(FEW)
         endpoint, delivery = scene(world)
         before = world.clock.now_ms()
         if reason is HoldReason.DISABLED:

@@ -44,7 +44,7 @@ def owe(world: World, count: int) -> None:
 @pytest.mark.parametrize("rate, ordering", FED)
 def test_a_backlog_is_fed_at_its_rate_without_a_schedule(world: World, rate: int, ordering: Ordering) -> None:
     """With the default cap and burst and 20 ms receivers; reconcile never runs. A line sends one by one."""
-    seconds = 20
+    seconds = 12
     limits = Limits(rate_per_second=rate)
     endpoint = world.endpoint(limits=limits, ordering=ordering)
     world.sender.script = lambda _: QUICK

@@ -75,7 +75,7 @@ def test_a_lane_with_thousands_owed_keeps_one_bell_while_posting_goes_on(
 def test_every_lane_with_a_bell_drains_though_reconcile_never_runs(world: World, lanes: int) -> None:
     world.endpoint(limits=Limits(100, 50, 10 * lanes))
     world.endpoint(limits=Limits(50, 5, 8), ordering=Ordering.ENDPOINT)
-    owe(world, 1_000)
+    owe(world, 400)
     world.sender.script = in_turn([QUICK] * 300 + [status(500, took_ms=20)] * 5 + [QUICK])
     world.work_off(for_ms=10 * MINUTE_MS)
     assert world.owed() == []
@@ -259,7 +259,7 @@ def test_a_lane_that_is_quiet_for_moments_again_and_again_keeps_few_bells(
     world.endpoint(limits=Limits(100, 100, 8))
     world.sender.script = lambda _: answer
     producers = [Process(world) for _ in range(2)]
-    for _ in range(60):
+    for _ in range(30):
         began_ms = world.clock.now_ms()
         for number in range(burst):
             world.accept([posted()], producers[number % 2])
