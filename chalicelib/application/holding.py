@@ -76,9 +76,12 @@ class Holding:
         return True
 
     def leaving(self, visit: Visit) -> Leaving | None:
-        """Give what a visit knows of its gate as it settles."""
+        """Give what a visit knows of its gate as it settles.
+
+        What stands behind a first that failed waits for that, not for its endpoint's pace.
+        """
         gate = self.keeper.of(visit)
-        return Leaving(gate, last=not visit.more) if gate else None
+        return Leaving(gate, last=visit.blocked or not visit.more) if gate else None
 
     def not_noted(self, visit: Visit, leaving: Leaving | None, now_us: int) -> list[Noted]:
         """Give the holds that history must have before a visit settles."""

@@ -83,6 +83,7 @@ class Settlement:
         step = after_send(owed, finished.reply, verdict, endpoint.retry_profile, timing)
         if isinstance(step, Again):
             visit.stop()
+            visit.blocked = visit.lane.ordered
         return Result(visit, owed, endpoint, verdict, step)
 
     def wave(self, results: Sequence[Result], over: Sequence[Visit]) -> list[Attempted]:

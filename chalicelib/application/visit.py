@@ -55,7 +55,8 @@ class Visit:
 
     `wake_ms` is when a wanting lane is looked at again, `full` how often in a row it had more than one
     look can take, `buried` the dead holder whose attempts this visit has told of; a `stuck` one ends as
-    soon as nothing of it is in flight. `granted` are rows it may still send under its lease, each with
+    soon as nothing of it is in flight; a `blocked` one is ordered and its first has to be tried again.
+    `granted` are rows it may still send under its lease, each with
     the moment (Unix µs) from which it may; `last_us` is the moment of the last that was started.
     """
 
@@ -71,6 +72,7 @@ class Visit:
     next_ms: int = 0
     buried: str = ""
     stuck: bool = False
+    blocked: bool = False
     claim: Claim | None = None
     granted: list[tuple[Owed, int]] = field(default_factory=list)
     last_us: int = 0
@@ -101,6 +103,7 @@ class Visit:
     def admit(self, claim: Claim, moments: tuple[int, ...]) -> None:
         """Take a lease: the rows it names may go, each from its moment on."""
         self.claim = claim
+        self.blocked = False
         self.more |= len(self.wanted) > len(moments)
         self.granted = list(zip(self.wanted, moments, strict=False))
 

@@ -9,9 +9,10 @@ import pytest
 
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.adapters.dynamodb.records import Merge
+from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.delivery import Attempt
-from chalicelib.domain.endpoint import Endpoint, EndpointState, Limits
-from chalicelib.domain.gate import HoldReason, Spell
+from chalicelib.domain.endpoint import Endpoint, EndpointState, Limits, Ordering
+from chalicelib.domain.gate import SECOND, HoldReason, Spell
 from chalicelib.domain.request import Request
 from tests.fakes.scripted_sender import Answer, in_turn, status
 from tests.unit.application.interruptions import at_call, deaths
@@ -328,3 +329,20 @@ def test_a_hold_that_another_lane_ended_is_noted_by_whoever_settles_next() -> No
         assert reasons.count(HoldReason.RATE_LIMIT) == 1
         if not reached():
             return
+
+
+def test_what_stands_behind_a_first_that_failed_is_not_held_by_its_endpoints_pace(world: World) -> None:
+    endpoint = world.endpoint(
+        ordering=Ordering.ENDPOINT, limits=Limits(5, 5, 8), retry_profile=RetryProfile.PATIENT
+    )
+    deliveries = world.deliveries(12)
+    world.sender.script = in_turn([status(500), *[OK] * 20])
+    world.deliver()
+    assert shown(world, deliveries[-1]) is None
+    (hold,) = world.holds()
+    assert hold.reason is HoldReason.RATE_LIMIT
+    world.work_off(for_ms=HOUR_MS)
+    last = told_of(world, deliveries[-1])
+    waited_ms = last.at_ms - world.history(deliveries[-1])[0].at_ms
+    assert last.held_ms < waited_ms / 2
+    assert world.gate(endpoint).held_sum < 10 * SECOND
