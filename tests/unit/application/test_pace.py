@@ -48,7 +48,7 @@ def test_a_backlog_is_fed_at_its_rate_without_a_schedule(world: World, rate: int
     limits = Limits(rate_per_second=rate)
     endpoint = world.endpoint(limits=limits, ordering=ordering)
     world.sender.script = lambda _: QUICK
-    owe(world, rate * (seconds + 5) + limits.burst)
+    owe(world, rate * (seconds + 15) + limits.burst)
     since_ms = world.clock.now_ms() + 1_000
     world.pass_time((seconds + 2) * 1_000)
     moments = began(world, endpoint)
