@@ -11,7 +11,7 @@ from chalicelib.adapters.dynamodb import keys
 from chalicelib.adapters.dynamodb.records import Delete
 from chalicelib.domain.backoff import SCHEDULES, RetryProfile
 from chalicelib.domain.delivery import UNKNOWN_MAX, Lane
-from chalicelib.domain.endpoint import Limits
+from chalicelib.domain.endpoint import EndpointState, Limits
 from chalicelib.domain.request import Request
 from tests.fakes.faults import Step
 from tests.fakes.scripted_sender import DIES, Answer, in_turn, status
@@ -321,3 +321,16 @@ def test_a_store_that_fails_at_any_call_loses_nothing(*, after: bool) -> None:
         if not came():
             break
     assert number > 8
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_what_history_tells_of_a_410_its_endpoint_knows_whenever_its_sender_died(*, after: bool) -> None:
+    for death in deaths(at_least=3, after=after):
+        world = World()
+        endpoint = world.endpoint(limits=AMPLE)
+        (delivery,) = world.deliveries(1)
+        world.sender.script = lambda _: status(410)
+        world.deliver(death.process(world))
+        if world.attempts(delivery):
+            assert world.now(endpoint).state is EndpointState.DISABLED
+        check(world)

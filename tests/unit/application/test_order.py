@@ -282,3 +282,26 @@ def test_a_lease_of_an_ordered_lane_takes_one_slot_however_many_it_names(world: 
     world.work_off()
     assert seen == [0] * 10
     assert len({each.at_ms for each in world.sender.sent}) == 10
+
+
+@pytest.mark.parametrize("number", range(1, 16))
+def test_an_endpoint_deleted_at_any_call_of_a_visit_gets_no_more_than_what_was_re_read_before(
+    number: int,
+) -> None:
+    world = World()
+    endpoint = ordered(world)
+    world.deliveries(5)
+    answering(world, endpoint, lambda _: OK)
+    process, sent_before = Process(world), []
+
+    def delete() -> None:
+        sent_before.append(len(world.sender.sent))
+        world.usual.manage.delete(world.now(endpoint))
+
+    reached = at_call(process, number, delete)
+    world.deliver(process)
+    go_on(world, endpoint)
+    if reached():
+        assert len(world.sender.sent) <= sent_before[0] + 1
+        ended = [each.reason.value for each in world.all_history() if isinstance(each, Ended)]
+        assert ended == ["endpoint_deleted"] * (5 - len(world.sender.sent))

@@ -106,17 +106,18 @@ def stranded(world: World, endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("rescue", ["reconcile", "ingest"])
+@pytest.mark.parametrize("ordering", list(Ordering))
 def test_a_quiet_lane_whose_holder_died_and_whose_bell_is_lost_is_rung_within_three_minutes(
-    rescue: str, *, after: bool
+    ordering: Ordering, rescue: str, *, after: bool
 ) -> None:
     """The holder dies at any of its writes, and every queue is emptied."""
     for death in deaths(at_least=10, after=after):
         world = World()
-        endpoint = world.endpoint(limits=AMPLE)
+        endpoint = world.endpoint(limits=AMPLE, ordering=ordering)
         world.sender.script = lambda _: OK
-        world.deliveries(14)
+        world.deliveries(5)
         world.purge()
-        late_bell(world, lane_of(endpoint))
+        late_bell(world, lane_of(endpoint, endpoint.lanes[0]))
         world.deliver(death.process(world))
         if rescue == "ingest" and not world.gate(endpoint).quiet:
             continue
@@ -151,6 +152,18 @@ def test_a_purge_while_a_lane_is_quiet_is_mended_by_the_next_event_after_a_while
     assert bells(world).total() == 1, "the next event after that rings"
     world.work_off(for_ms=MINUTE_MS)
     assert world.owed() == []
+
+
+def test_reconcile_leaves_a_lane_alone_whose_own_bell_is_on_its_way(world: World) -> None:
+    endpoint = world.endpoint(limits=FED)
+    owe(world, 200)
+    world.sender.script = lambda _: QUICK
+    world.pass_time(3_000)
+    assert world.gate(endpoint).quiet
+    sweeper = Process(world)
+    world.clock.advance(ms=QUIET_MS // 2)
+    assert world.sweep(sweeper).rung == 0
+    assert "query" not in {step.method for step in sweeper.faults.steps}, "it was not even looked at"
 
 
 def test_a_purge_while_a_lane_is_quiet_is_mended_by_reconcile_within_three_minutes(world: World) -> None:
