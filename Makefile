@@ -9,7 +9,7 @@ TIERS := tests/unit tests/contract tests/handlers tests/infra tests/e2e
 CODE := $(wildcard app.py) chalicelib infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dev api-restart receiver unit test check format package bench bench-isolation bench-hold lock clean
+.PHONY: help dev api-restart receiver unit test check format package bench bench-isolation bench-hold chaos lock clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -53,8 +53,11 @@ bench-isolation: .venv/ready .venv-emulator/ready ## measure what misbehaving en
 bench-hold: .venv/ready ## count what holding a backlog costs in AWS calls, in simulated time
 	@$(RUN) tests.bench.hold
 
+chaos: .venv/ready .venv-emulator/ready .venv-chaos/ready ## kill, empty and break things while events flow, and see what was kept (10 minutes)
+	@$(RUN) tests.bench.chaos
+
 lock: .venv-lock/ready ## pin what requirements/*.in ask for, with hashes (UPGRADE=--upgrade for the newest)
-	@for file in lock runtime installer dev emulator lint; do \
+	@for file in lock runtime installer dev emulator lint chaos; do \
 		if [ $$file = runtime ]; then pinned=requirements.txt; else pinned=requirements/$$file.txt; fi; \
 		.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --custom-compile-command 'make lock' $(UPGRADE) \

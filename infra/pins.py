@@ -13,6 +13,7 @@ from typing import Final
 
 ASKED_AND_PINNED: Final[Mapping[str, str]] = {
     "requirements/runtime.in": "requirements.txt",
+    "requirements/chaos.in": "requirements/chaos.txt",
     "requirements/dev.in": "requirements/dev.txt",
     "requirements/emulator.in": "requirements/emulator.txt",
     "requirements/installer.in": "requirements/installer.txt",
