@@ -19,7 +19,7 @@ from chalicelib.adapters.dynamodb.records import (
     Update,
     Write,
 )
-from chalicelib.domain.change import Change, Op, Test
+from chalicelib.domain.change import Change, Op, Record, Test
 from tests.contract.given import without_moto
 
 A, B, C = Key("owed", "lane", "a"), Key("owed", "lane", "b"), Key("owed", "lane", "c")
@@ -378,3 +378,35 @@ class TestSizes:
         with pytest.raises(AwsWouldRefuse, match="at most 409600 bytes"):
             tables.each([Insert(A, {"big": big})])
         assert stored(tables, A) is None
+
+
+def browsed(tables: Tables, table: str, limit: int) -> list[Record]:
+    """Browse a table to its end, so many at once, each page from the last record of the one before."""
+    found: list[Record] = []
+    after: Key | None = None
+    while True:
+        page = tables.browse(table, after, limit)
+        assert len(page.records) <= limit
+        found += page.records
+        if not page.more:
+            return found
+        after = Key(table, page.records[-1]["pk"], page.records[-1].get("sk", ""))
+
+
+def test_browsing_meets_every_record_of_one_table_once(tables: Tables) -> None:
+    tables.each([Insert(Key("owed", f"lane {n % 3}", f"{n:04d}"), {"x": n}) for n in range(20)])
+    tables.each([Insert(Key("gates", f"gate {n}"), {"x": n}) for n in range(7)])
+    for limit in (1, 3, 100):
+        assert sorted(record["x"] for record in browsed(tables, "owed", limit)) == list(range(20))
+        assert sorted(record["x"] for record in browsed(tables, "gates", limit)) == list(range(7))
+    assert browsed(tables, "fanouts", 3) == []
+
+
+@without_moto
+def test_browsing_goes_on_from_a_record_that_is_gone(tables: Tables) -> None:
+    tables.each([Insert(row(number), {"x": number}) for number in range(9)])
+    page = tables.browse("owed", None, 4)
+    first = {record["x"] for record in page.records}
+    last = Key("owed", page.records[-1]["pk"], page.records[-1]["sk"])
+    tables.each([Delete(last)])
+    assert {record["x"] for record in tables.browse("owed", last, 10).records} == set(range(9)) - first

@@ -105,6 +105,15 @@ class MemoryTables:
             records = [_copy(record) for key, record in self.records.by_key.items() if key.table == table]
         yield from records
 
+    def browse(self, table: str, after: Key | None, limit: int) -> Stretch:
+        """Read at most `limit` records of a whole table after a key."""
+        with self.faults.around(Step("browse")), self.records.lock:
+            later = sorted(
+                key for key in self.records.by_key if key.table == table and (after is None or key > after)
+            )
+            records = tuple(_copy(self.records.by_key[key]) for key in later[:limit])
+        return Stretch(records, more=len(records) == limit)
+
     def indexed(self, table: str, index: str, value: str) -> Iterator[Record]:
         """Read the keys an index holds under a value, page by page; eventually consistent."""
         shard, until = f"{index}_shard", f"{index}_until"

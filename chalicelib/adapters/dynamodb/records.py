@@ -125,6 +125,13 @@ class Tables(Protocol):
         """Read a whole table, page by page, in no order."""
         ...
 
+    def browse(self, table: str, after: Key | None, limit: int) -> Stretch:
+        """Read at most `limit` records of a whole table after a key, in an order that is the store's own.
+
+        The last record's key continues it; that record may be gone by then.
+        """
+        ...
+
     def indexed(self, table: str, index: str, value: str) -> Iterator[Record]:
         """Read the keys an index holds under a value, page by page; eventually consistent."""
         ...

@@ -94,6 +94,15 @@ class DynamoTables:
         asked: dict[str, Any] = {"TableName": self._prefix + table, "ConsistentRead": True}
         yield from self._pages("Scan", asked)
 
+    def browse(self, table: str, after: Key | None, limit: int) -> Stretch:
+        """Read at most `limit` records of a whole table after a key, in an order that is the store's own."""
+        asked: dict[str, Any] = {"TableName": self._prefix + table, "ConsistentRead": True, "Limit": limit}
+        if after is not None:
+            asked["ExclusiveStartKey"] = render.attributes(after.parts)
+        page = self._call("Scan", **asked)
+        records = tuple(render.plain(item) for item in page["Items"])
+        return Stretch(records, more="LastEvaluatedKey" in page)
+
     def indexed(self, table: str, index: str, value: str) -> Iterator[Record]:
         """Read the keys an index holds under a value, page by page; eventually consistent."""
         asked: dict[str, Any] = {
