@@ -5,8 +5,9 @@ from typing import Any
 from chalice.app import CloudWatchEvent, Rate, Response, SQSEvent
 
 from chalicelib.handlers import delayed_bells as delaying
-from chalicelib.handlers import deliver, deliveries, endpoints, events, http, service
+from chalicelib.handlers import deliver, deliveries, endpoints, events, http, notices, service
 from chalicelib.handlers import fan_out as fanning
+from chalicelib.handlers import notify as telling
 from chalicelib.handlers import reconcile as sweeping
 from chalicelib.handlers.http import ANY_TYPE, Api
 
@@ -99,6 +100,12 @@ def get_delivery(delivery_id: str) -> Response:
     return http.answer(app, deliveries.get, delivery_id=delivery_id)
 
 
+@app.route("/v1/notices", methods=["GET"])
+def list_notices() -> Response:
+    """List what owners were told."""
+    return http.answer(app, notices.page)
+
+
 @app.route("/healthz", methods=["GET"])
 def healthz() -> Response:
     """Say that the function runs."""
@@ -163,6 +170,12 @@ def delayed_bells(event: SQSEvent) -> Answer:
 def fan_out(event: SQSEvent) -> Answer:
     """Do the fan-outs that ingest left for later."""
     return fanning.handle(event.to_dict())
+
+
+@app.schedule(Rate(1, unit=Rate.MINUTES))
+def notify(_event: CloudWatchEvent) -> None:
+    """Tell owners what will not arrive."""
+    telling.handle()
 
 
 @app.schedule(Rate(1, unit=Rate.MINUTES))

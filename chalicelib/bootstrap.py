@@ -16,10 +16,12 @@ from chalicelib.application.gatekeeper import Gatekeeper, KnownGates
 from chalicelib.application.holding import Holding
 from chalicelib.application.ingest import Ingest, IngestLimits
 from chalicelib.application.lane_bells import LaneBells
+from chalicelib.application.notify import Notify
 from chalicelib.application.questions import Questions
 from chalicelib.application.reconcile import Reconcile
 from chalicelib.application.settlement import Settlement
 from chalicelib.domain.gate import SECOND, Rules
+from chalicelib.domain.notice import NoticeRules
 from chalicelib.domain.target import Policy
 from chalicelib.settings import SETTLE_MARGIN_SECS, START_MARGIN_SECS, Settings
 
@@ -30,12 +32,17 @@ if TYPE_CHECKING:
     from chalicelib.adapters.clock import SystemClock, SystemDice
     from chalicelib.adapters.dynamodb.capturing import DynamoCapturing
     from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints, DynamoKeys
+    from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
     from chalicelib.adapters.dynamodb.tables import DynamoTables
     from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWork
     from chalicelib.adapters.http.sender import GuardedSender
     from chalicelib.adapters.kms import KmsSealer
     from chalicelib.adapters.s3 import S3Payloads
     from chalicelib.adapters.sqs import Queues, SqsBells, SqsReceipts
+
+
+# What is published twice is read twice: the next run tries again.
+_TRIED_ONCE = frozenset({"sns"})
 
 
 @cache
@@ -73,7 +80,8 @@ def client(service: str) -> Any:  # noqa: ANN401 - boto3's clients have no commo
     """Make the one client of an AWS service; a strict one refuses what AWS would and emulators do not."""
     from chalicelib.adapters import clients
 
-    made = clients.make(service, validate=settings().strict_aws)
+    once = service in _TRIED_ONCE
+    made = clients.make(service, validate=settings().strict_aws, attempts=1 if once else clients.ATTEMPTS)
     if settings().strict_aws:
         from chalicelib.adapters.aws_limits import refuse_what_aws_refuses
 
@@ -282,6 +290,27 @@ def reconcile() -> Reconcile:
     from chalicelib.adapters.dynamodb.work import DynamoWatching
 
     return Reconcile(DynamoWatching(tables()), work(), gates(), bells(), fan_out(), clock())
+
+
+@cache
+def noticing() -> "DynamoNoticing":
+    """Give the store of notices."""
+    from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
+
+    return DynamoNoticing(tables())
+
+
+@cache
+def notify() -> Notify:
+    """Give the use case that tells owners; raises SettingsError without a topic."""
+    from chalicelib.adapters.sns import SnsAnnouncer
+
+    of = settings()
+    if not of.notices_topic_arn:
+        raise configuration.SettingsError("RELAY_NOTICES_TOPIC_ARN is not set; notices need a topic")
+    announcer = SnsAnnouncer(client("sns"), of.notices_topic_arn)
+    rules = NoticeRules(of.notice_window_secs * 1000, of.notice_outage_secs * 1000)
+    return Notify(noticing(), announcer, clock(), dice(), rules)
 
 
 def seed_development() -> None:

@@ -50,6 +50,9 @@ class Settings(BaseModel):
 
     resource_prefix: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,22}-$")] = "relay-"
     payload_bucket: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")] = "relay-payloads"
+    notices_topic_arn: Annotated[
+        str, Field(pattern=r"^(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256})?$")
+    ] = ""
     shard_count: Annotated[int, Field(ge=1, le=4)] = 4
     inline_fanout_max: Annotated[int, Field(ge=0, le=48)] = 40
     payload_max_bytes: Annotated[int, Field(ge=1, le=1_048_576)] = 262_144
@@ -68,6 +71,8 @@ class Settings(BaseModel):
     breaker_cooldown_secs: Seconds = 30
     breaker_max_cooldown_secs: Seconds = 300
     ramp_secs: Annotated[int, Field(ge=0, le=86_400)] = 300
+    notice_window_secs: Seconds = 3_600
+    notice_outage_secs: Seconds = 900
     allow_private_endpoints: bool = False
     require_https: bool = True
     allowed_ports: Ports = frozenset({443})

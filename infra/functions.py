@@ -99,6 +99,7 @@ def _api() -> Function:
         "IdempotencyTable": READ + INSERT,
         "TenantsTable": READ + INSERT + UPDATE,
         "FanoutsTable": READ + INSERT,
+        "NoticesTable": READ,
     }
     grants = (
         *_tables(tables),
@@ -164,6 +165,22 @@ def _reconcile() -> Function:
     return Function("reconcile", 2, grants)
 
 
+def _notify() -> Function:
+    """Tell owners of what is marked on their endpoints' gates."""
+    tables = {
+        "GatesTable": READ + UPDATE,
+        "EndpointsTable": READ,
+        "DeadLettersTable": READ,
+        "NoticesTable": READ + INSERT + UPDATE,
+    }
+    grants = (
+        *_tables(tables),
+        Grant("GatesTable", ("dynamodb:Query",), "/index/alert"),
+        Grant("NoticesTopic", ("sns:Publish",)),
+    )
+    return Function("notify", 2, grants)
+
+
 FUNCTIONS: Final = (
     _api(),
     *(_deliver(f"deliver_shard_{number}", queue, 50) for number, queue in enumerate(SHARDS)),
@@ -172,5 +189,6 @@ FUNCTIONS: Final = (
     _deliver("deliver_replay", "ReplayQueue", 20),
     _delayed_bells(),
     _fan_out(),
+    _notify(),
     _reconcile(),
 )

@@ -11,6 +11,7 @@ from infra.functions import FUNCTIONS, Function
 from infra.template import HERE
 
 POLICIES: Final = HERE / "policies"
+_REF_IS_ARN: Final = frozenset({"NoticesTopic"})
 _LOG_GROUPS: Final = "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group"
 
 
@@ -38,6 +39,8 @@ def document(function: Function) -> dict[str, Any]:
 
 def _arn(resource: str, part: str) -> dict[str, Any]:
     """Give the ARN of a resource of the template, or of a part of it."""
+    if resource in _REF_IS_ARN:
+        return {"Ref": resource}
     return {"Fn::Sub": f"${{{resource}.Arn}}{part}"} if part else {"Fn::GetAtt": [resource, "Arn"]}
 
 

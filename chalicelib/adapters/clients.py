@@ -7,12 +7,13 @@ from botocore.config import Config
 
 CONNECT_TIMEOUT_S, READ_TIMEOUT_S = 3, 10
 POOL = 64
+ATTEMPTS = 3
 
 
-def make(service: str, *, validate: bool = False) -> Any:  # noqa: ANN401 - boto3's clients have no common type
+def make(service: str, *, validate: bool = False, attempts: int = ATTEMPTS) -> Any:  # noqa: ANN401 - boto3's clients have no common type
     """Make a client; validating parameters costs time that the hot path saves."""
     config = Config(
-        retries={"mode": "standard", "total_max_attempts": 3},
+        retries={"mode": "standard", "total_max_attempts": attempts},
         connect_timeout=CONNECT_TIMEOUT_S,
         read_timeout=READ_TIMEOUT_S,
         max_pool_connections=POOL,

@@ -114,7 +114,9 @@ class Reconcile:
         if lease is None or lease.until + gates.TAKE_OVER_GRACE > self.clock.now_us():
             return 0
         owner = (watched.tenant, watched.endpoint_id)
-        (answer,) = self.gates.change([(owner, gates.release(lease, lane.number))])
+        # The dead holder may have given up on a delivery and told nobody.
+        released = gates.and_alert(gates.release(lease, lane.number), self.clock.now_us(), died=True)
+        (answer,) = self.gates.change([(owner, released)])
         return int(answer.made)
 
 

@@ -107,14 +107,14 @@ class Sending:
         endpoint = found.endpoints.get(visit.gate_key)
         reason = _must_end(stored, endpoint)
         if reason is not None:
-            self.settlement.give_up(owed, reason)
+            self.settlement.give_up(visit, owed, reason)
             return
         if stored is None or endpoint is None or endpoint.state is EndpointState.DISABLED:
             visit.granted = []
             return
         request = self._request(stored, endpoint, owed)
         if isinstance(request, DeathReason):
-            self.settlement.give_up(owed, request)
+            self.settlement.give_up(visit, owed, request)
             return
         moment_us = _paced(visit, row.moment_us, self.clock.now_us(), endpoint.limits.max_concurrency)
         after_s, within_s = self._when(visit, moment_us)

@@ -29,7 +29,7 @@ from chalicelib.domain.delivery import (
     after_send,
     given_up,
 )
-from chalicelib.domain.endpoint import Endpoint, EndpointState
+from chalicelib.domain.endpoint import GONE_REASON, Endpoint, EndpointState
 from chalicelib.domain.gate import (
     QUICK_MS,
     Breaker,
@@ -42,7 +42,6 @@ from chalicelib.domain.gate import (
 from chalicelib.domain.outcome import DeathReason, Fault, Reply, Verdict, judge
 
 TIMEOUTS = frozenset({Fault.TIMEOUT, Fault.CONNECT_TIMEOUT})
-GONE_REASON = "the endpoint answered 410 Gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +83,7 @@ class Settlement:
         if isinstance(step, Again):
             visit.stop()
             visit.blocked = visit.lane.ordered
+        visit.died |= isinstance(step, Dead)
         return Result(visit, owed, endpoint, verdict, step)
 
     def wave(self, results: Sequence[Result], over: Sequence[Visit]) -> list[Attempted]:
@@ -124,14 +124,16 @@ class Settlement:
             self.keeper.seen(visit, self._after_settling(visit, answer))
             visit.claim = None
             visit.told.clear()
+            visit.died = False
 
     def bury(self, moves: Sequence[tuple[Owed, Again | Dead]]) -> None:
         """Record deliveries that ended or moved without a send of this visit."""
         if moves:
             self.work.move(moves)
 
-    def give_up(self, owed: Owed, reason: DeathReason) -> None:
+    def give_up(self, visit: Visit, owed: Owed, reason: DeathReason) -> None:
         """End a delivery that must not be sent any more."""
+        visit.died = True
         self.bury([(owed, given_up(owed, reason, self.clock.now_ms()))])
 
     def _moved(self, results: Sequence[Result]) -> list[Result]:
@@ -154,7 +156,8 @@ class Settlement:
     def _settled(self, visit: Visit, leaving: Leaving | None, now_us: int) -> Change:
         if visit.claim is None:
             raise RuntimeError("a visit without a lease has nothing to settle")
-        return gates.settle(visit.claim, visit.told, now_us, self.rules, leaving)
+        change = gates.settle(visit.claim, visit.told, now_us, self.rules, leaving)
+        return gates.and_alert(change, now_us, died=True) if visit.died else change
 
     def _after_settling(self, visit: Visit, answer: Changed) -> Gate | None:
         gate = answer.gate
@@ -179,7 +182,9 @@ class Settlement:
             (answer,) = self.keeper.gates.change([(visit.gate_key, change)])
             if answer.made:
                 return self._after_settling(visit, answer)
-        return self.keeper.change(visit, gates.release(claim.lease, claim.lane))
+        released = gates.release(claim.lease, claim.lane)
+        now_us = self.clock.now_us()
+        return self.keeper.change(visit, gates.and_alert(released, now_us, died=True))
 
     def _open(self, visit: Visit, overfull: Gate) -> Gate | None:
         gate: Gate | None = overfull

@@ -57,7 +57,8 @@ class Visit:
     look can take, `buried` the dead holder whose attempts this visit has told of; a `stuck` one ends as
     soon as nothing of it is in flight; a `blocked` one is ordered and its first has to be tried again.
     `granted` are rows it may still send under its lease, each with
-    the moment (Unix µs) from which it may; `last_us` is the moment of the last that was started.
+    the moment (Unix µs) from which it may; `last_us` is the moment of the last that was started. `died`:
+    under this lease a delivery was given up on.
     """
 
     call: Call
@@ -78,6 +79,7 @@ class Visit:
     last_us: int = 0
     sending: dict[str, tuple[Owed, Endpoint]] = field(default_factory=dict)
     told: list[Told] = field(default_factory=list)
+    died: bool = False
 
     @property
     def lane(self) -> Lane:

@@ -18,6 +18,7 @@ CONCURRENCY_MAX = 1_000
 EVENT_TYPES_MAX = 48  # a change rewrites the old and the new ones in one transaction of a hundred writes
 HEADERS_MAX = 20
 DESCRIPTION_MAX = 500
+GONE_REASON = "the endpoint answered 410 Gone"
 ORDERED_MAX = 40  # all of them have to fit into the transaction of one event
 HEADER_VALUE_MAX = 2_048
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra.local.emulator import HOST, Emulator, EmulatorName
-from infra.local.invocation import REGION
+from infra.local.invocation import ACCOUNT, REGION
 from infra.local.processes import Program
 
 _LEADS_ELSEWHERE = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN")
 _SWITCHED_ON = {"RELAY_ALLOW_PRIVATE_ENDPOINTS": "true", "RELAY_ALLOW_KEYLESS": "true"}
 _WORKERS, _API, _RECEIVER, _PREPARE = 1, 2, 3, 4
 _WORKERS_STOP_WITHIN_S = 20.0
+_MOTO_ACCOUNT = "123456789012"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,12 @@ class Plan:
         """Where the receiver answers."""
         return f"http://{HOST}:{self.receiver_port}"
 
+    @property
+    def topic_arn(self) -> str:
+        """Name the topic of notices as the emulator does."""
+        account = _MOTO_ACCOUNT if self.emulator.name is EmulatorName.MOTO else ACCOUNT
+        return f"arn:aws:sns:{REGION}:{account}:{self.prefix}notices"
+
     def environment(self) -> Mapping[str, str]:
         """Give every process what it needs, and nothing that would lead it to a real account.
 
@@ -72,6 +79,7 @@ class Plan:
             "PYTHONUNBUFFERED": "1",
             "RELAY_RESOURCE_PREFIX": self.prefix,
             "RELAY_PAYLOAD_BUCKET": f"{self.prefix}payloads",
+            "RELAY_NOTICES_TOPIC_ARN": self.topic_arn,
         }
 
     def prepare(self) -> Program:

@@ -26,6 +26,9 @@ def main() -> int:
     if made.bucket != os.environ["RELAY_PAYLOAD_BUCKET"]:
         sys.stderr.write(f"RELAY_PAYLOAD_BUCKET is not {made.bucket}, which resources.yaml makes.\n")
         return 1
+    if made.topic_arn != os.environ["RELAY_NOTICES_TOPIC_ARN"]:
+        sys.stderr.write(f"RELAY_NOTICES_TOPIC_ARN is not {made.topic_arn}, which resources.yaml makes.\n")
+        return 1
     try:
         _seed()
     except SettingsError as error:

@@ -28,6 +28,11 @@ IN_WORDS = {
         ["abc", "a" * 63, "a.b-c"],
         ["", "ab", "a" * 64, "A-b", "-ab", "abc\n"],
     ),
+    "notices_topic_arn": (
+        "an SNS topic's ARN, or empty",
+        ["", "arn:aws:sns:us-east-1:000000000000:relay-notices", "arn:aws-cn:sns:cn-north-1:123456789012:n"],
+        ["relay-notices", "arn:aws:sqs:us-east-1:000000000000:relay-notices", "arn:aws:sns:us-east-1:1:n"],
+    ),
     "allowed_ports": (
         "port numbers separated by commas, or `*`",
         ["1", "443,65535", "*"],

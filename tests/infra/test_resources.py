@@ -20,6 +20,7 @@ KEYS = {
     "relay-idempotency": ALONE,
     "relay-tenants": PAIR,
     "relay-fanouts": PAIR,
+    "relay-notices": PAIR,
 }
 FIFO = {
     f"relay-{name}.fifo" for name in ("shard-0", "shard-1", "shard-2", "shard-3", "slow", "hot-0", "replay")
@@ -54,14 +55,17 @@ def test_every_table_expires_its_rows_is_backed_up_and_encrypted(on_aws: dict[st
         assert table["BillingMode"] == "PAY_PER_REQUEST"
 
 
-def test_gates_that_have_work_are_found_by_their_index(on_aws: dict[str, Any]) -> None:
+def test_gates_that_have_work_or_something_to_tell_are_found_by_their_index(on_aws: dict[str, Any]) -> None:
     gates = of_type(on_aws, TABLE)["GatesTable"]
-    (index,) = gates["GlobalSecondaryIndexes"]
-    assert index["IndexName"] == "armed"
-    assert index["Projection"] == {"ProjectionType": "KEYS_ONLY"}
-    assert [key["AttributeName"] for key in index["KeySchema"]] == ["armed_shard", "armed_until"]
+    indexes = {each["IndexName"]: each for each in gates["GlobalSecondaryIndexes"]}
+    assert indexes.keys() == {"armed", "alert"}
     types = {key["AttributeName"]: key["AttributeType"] for key in gates["AttributeDefinitions"]}
-    assert types == {"pk": "S", "armed_shard": "S", "armed_until": "N"}
+    assert types.pop("pk") == "S"
+    for name, index in indexes.items():
+        assert index["Projection"] == {"ProjectionType": "KEYS_ONLY"}
+        assert [key["AttributeName"] for key in index["KeySchema"]] == [f"{name}_shard", f"{name}_until"]
+        assert (types.pop(f"{name}_shard"), types.pop(f"{name}_until")) == ("S", "N")
+    assert types == {}
 
 
 def test_the_queues_are_those_of_the_design(on_aws: dict[str, Any]) -> None:

@@ -7,7 +7,10 @@ from chalicelib.domain.delivery import Lane, Owed, attempt_key
 EVENTS, OWED, HISTORY = "events", "owed", "history"
 ENDPOINTS, SUBS, GATES = "endpoints", "subs", "gates"
 DEAD_LETTERS, IDEMPOTENCY, TENANTS, FANOUTS = "dead-letters", "idempotency", "tenants", "fanouts"
+NOTICES = "notices"
 ARMED_INDEX = "armed"
+ALERT_INDEX = "alert"
+NOTICE = "ntc_"
 ARMED_SHARDS = 2
 CREATED_NUMBER = 0
 END = "end"
@@ -145,6 +148,16 @@ def idempotency(tenant: str, key: str) -> Key:
 def api_key(tenant: str, key_id: str) -> Key:
     """Name an API key's row."""
     return Key(TENANTS, tenant, f"key#{key_id}")
+
+
+def notice(tenant: str, notice_id: str) -> Key:
+    """Name a notice; a tenant's sort by when they were found."""
+    return Key(NOTICES, tenant, notice_id)
+
+
+def told(tenant: str, endpoint_id: str) -> Key:
+    """Name the row of what an endpoint's owner was told; away from its gate, which may be made anew."""
+    return Key(NOTICES, tenant, f"told#{endpoint_id}")
 
 
 def fanout(tenant: str, event_id: str) -> Key:

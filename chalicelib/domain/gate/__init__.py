@@ -9,6 +9,7 @@ it is exact over any number of functions. All times are integer microseconds of 
 owner's changes do. Source: DESIGN §3 and §5; the expressions: docs/decisions/0002.
 """
 
+from chalicelib.domain.gate.alerts import ALERT_SHARDS, alerted, and_alert, looked
 from chalicelib.domain.gate.ask import (
     GRANT_MAX,
     LANE_BUSY_WAIT,
@@ -56,6 +57,7 @@ from chalicelib.domain.gate.settle import (
 )
 
 __all__ = [
+    "ALERT_SHARDS",
     "GRANT_MAX",
     "LANE_BUSY_WAIT",
     "QUICK_MS",
@@ -76,6 +78,8 @@ __all__ = [
     "Spell",
     "Told",
     "Turn",
+    "alerted",
+    "and_alert",
     "ask",
     "current_hold",
     "drained",
@@ -86,6 +90,7 @@ __all__ = [
     "hold_asked",
     "hold_begun",
     "hold_until",
+    "looked",
     "moments",
     "moved",
     "new_record",

@@ -5,6 +5,7 @@ from typing import Any
 
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.endpoint import Limits
+from chalicelib.domain.gate.alerts import alerted
 from chalicelib.domain.gate.record import Breaker
 
 
@@ -42,6 +43,8 @@ def reconfigured(limits: Limits, before: Limits, *, enabled: bool, occasion: Occ
     elif since is not None:
         sets["off_past"] = [since, max(since, now)]
         adds["held_sum"] = max(0, now - since)
+    if occasion.moved or since is not None or not enabled:
+        sets |= alerted(now)
     if occasion.moved:
         sets |= {"st": Breaker.CLOSED.value, "fails": 0, "streak": 0, "ramp_from": now}
         adds["epoch"] = 1

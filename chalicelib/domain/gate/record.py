@@ -100,6 +100,7 @@ class Claim:
 class Gate:
     """An endpoint's gate as last read.
 
+    `died` is when a delivery was last given up on.
     `held_for` and `held_from` are the hold that goes on, and `held_before` how long it had been held in all
     by then; when none does, `held_from` is 0 or, negative, when the last one ended, and `held_sum` what all
     took. `held_past` are the last few; history has those up to `held_noted`. `off_from` and `off_past` are
@@ -141,6 +142,7 @@ class Gate:
     sent_before: int = 0
     minute_from: int = 0
     per_s: int = 0
+    died: int = 0
     leases: Mapping[str, Lease] = field(default_factory=dict)
     quiet: Mapping[str, int] = field(default_factory=dict)
 
@@ -214,6 +216,7 @@ def read(record: Record) -> Gate:
         sent_before=record.get("sent_before", 0),
         minute_from=record["minute_from"],
         per_s=record.get("per_s", 0),
+        died=record.get("died", 0),
         leases={name[1:]: _lease(each) for name, each in record.items() if name.startswith("L")},
         quiet={name[1:]: each for name, each in record.items() if name.startswith("Q")},
     )

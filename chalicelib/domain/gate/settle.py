@@ -6,6 +6,7 @@ from typing import Any
 
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.gate import holds
+from chalicelib.domain.gate.alerts import alerted
 from chalicelib.domain.gate.queues import minute_over
 from chalicelib.domain.gate.record import Breaker, Claim, Gate, HoldReason, Lease, Rules
 from chalicelib.domain.outcome import Evidence
@@ -94,7 +95,7 @@ def opening(gate: Gate, now: int, rules: Rules) -> Change:
         *spell.tests,
     )
     opened = {"st": Breaker.OPEN.value, "open_until": now + rules.cooldown, "cooldown": rules.cooldown}
-    return Change(tests, {**opened, **spell.sets}, {"epoch": 1, **spell.adds})
+    return Change(tests, {**opened, **spell.sets, **alerted(now)}, {"epoch": 1, **spell.adds})
 
 
 def mine(lease: Lease, lane: str) -> tuple[Test, ...]:
@@ -111,7 +112,8 @@ def _heard_probe(claim: Claim, told: Sequence[Told], now: int, rules: Rules) -> 
     evidence = {each.evidence for each in told}
     if Evidence.ALIVE in evidence:
         cooldown = rules.cooldown
-        turned: dict[str, Any] = {"st": Breaker.CLOSED.value, "fails": 0, "ramp_from": now}
+        closed = {"st": Breaker.CLOSED.value, "fails": 0, "ramp_from": now}
+        turned: dict[str, Any] = {**closed, **alerted(now)}
     else:
         longer = claim.cooldown * 2 if Evidence.FAILING in evidence else claim.cooldown
         cooldown = min(longer, rules.max_cooldown)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
 from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
+from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
 from chalicelib.adapters.dynamodb.reading import DynamoReading
 from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWatching, DynamoWork
 from chalicelib.application.admission import Admission, Decisions
@@ -16,12 +17,14 @@ from chalicelib.application.gatekeeper import Gatekeeper, KnownGates
 from chalicelib.application.holding import Holding
 from chalicelib.application.ingest import Ingest
 from chalicelib.application.lane_bells import LaneBells
+from chalicelib.application.notify import Notify
 from chalicelib.application.questions import Questions
 from chalicelib.application.reconcile import Reconcile
 from chalicelib.application.settlement import Settlement
 from chalicelib.application.visit import Visit
 from chalicelib.domain.target import Policy
 from tests.fakes.faults import Faults
+from tests.fakes.memory_announcer import MemoryAnnouncer
 from tests.fakes.memory_bells import MemoryBells, MemoryReceipts
 from tests.fakes.memory_payloads import MemoryPayloads
 from tests.fakes.memory_tables import MemoryTables
@@ -93,6 +96,10 @@ class Process:
             DynamoWatching(self.tables), self.work, self.gates, self.bells, self.fan_out, clock
         )
         self.ingest = Ingest(self.capturing, self.payloads, self.bells, clock, dice, world.limits)
+        self.announcer = MemoryAnnouncer(world.heard)
+        self.announcer.faults = self.faults
+        self.noticing = DynamoNoticing(self.tables)
+        self.notify = Notify(self.noticing, self.announcer, clock, dice, world.notice_rules)
         self.manage = ManageEndpoints(self.endpoints, self.sealer, clock, dice, Policy(), self.bells)
         self.questions = Questions(DynamoReading(self.tables), self.endpoints, self.payloads, clock)
 

@@ -10,6 +10,7 @@ from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Merge
 from chalicelib.application.deliver import Report, calls_of
 from chalicelib.application.ingest import Accepted, IngestLimits, Post
+from chalicelib.application.notify import Notified
 from chalicelib.application.ports import Bell, Unavailable
 from chalicelib.application.reconcile import Swept
 from chalicelib.application.visit import Call
@@ -19,6 +20,7 @@ from chalicelib.domain.delivery import Attempt, Ended, HistoryRow, Lane, Owed
 from chalicelib.domain.endpoint import Endpoint, Limits
 from chalicelib.domain.errors import RelayError
 from chalicelib.domain.gate import Gate, Rules, Spell
+from chalicelib.domain.notice import Notice, NoticeRules
 from tests.fakes.faults import Killed
 from tests.fakes.fixed_clock import FixedClock, LoadedDice
 from tests.fakes.memory_bells import Delayed, MemoryBells, MemoryReceipts
@@ -75,6 +77,8 @@ class World:
         self.dice = LoadedDice(jitters)
         self.records = Records()
         self.kept: dict[str, bytes] = {}
+        self.heard: list[Notice] = []
+        self.notice_rules = NoticeRules()
         self.sender = ScriptedSender(self.clock)
         self.admitted: list[Admissions] = []
         self.waiting: list[Waiting] = []
@@ -199,6 +203,10 @@ class World:
         """Reconcile once."""
         swept = self.run(lambda it: it.reconcile.run(), process)
         return swept or Swept()
+
+    def notify(self, process: Process | None = None) -> Notified | None:
+        """Tell owners once; None when the process was killed."""
+        return self.run(lambda it: it.notify.run(), process)
 
     def work_off(self, for_ms: int = 0) -> None:
         """Do all that the queues ask for, moving the clock on to what is due within a while."""

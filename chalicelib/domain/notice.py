@@ -1,0 +1,279 @@
+"""Notices: what an owner is told of an endpoint, and when it is time to tell.
+
+A decision is made from the endpoint, its gate, its dead letters and what was told before; nothing here
+publishes. Times are Unix milliseconds unless a name says otherwise.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from chalicelib.domain.delivery import Ended
+from chalicelib.domain.endpoint import GONE_REASON, Endpoint, EndpointState
+from chalicelib.domain.gate import Breaker, Gate, HoldReason
+from chalicelib.domain.gate.alerts import FRESH
+from chalicelib.domain.outcome import DeathReason
+
+LATE_MS = 120_000
+"""A dead letter may become readable so long after the moment that stands in it: a function's life, twice."""
+AGAIN_MS = 60_000
+KEPT_S = 90 * 86_400
+UNSURE = -1
+
+
+class NoticeKind(StrEnum):
+    """What a notice is about."""
+
+    DEAD_LETTERS = "dead_letters"
+    ADDRESS_REFUSED = "address_refused"
+    BREAKER_OPEN = "breaker_open"
+    ENDPOINT_GONE = "endpoint_gone"
+    ENDPOINT_DISABLED = "endpoint_disabled"
+    RECOVERED = "recovered"
+
+
+REFUSALS = frozenset({DeathReason.REFUSED})
+LOSSES = (
+    frozenset(DeathReason)
+    - REFUSALS
+    - {
+        DeathReason.ENDPOINT_DELETED,
+        DeathReason.UNSUBSCRIBED,
+        DeathReason.SKIPPED,
+    }
+)
+"""What an owner is told of: not what they did themselves by deleting, unsubscribing or skipping."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeRules:
+    """How long a window is with one notice of dead letters, and how long an open breaker is not worth one."""
+
+    window_ms: int = 3_600_000
+    outage_ms: int = 900_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What there is to tell: of which kind, from when until when, with how many dead letters by reason.
+
+    `complete` is False when there were more than were counted. `why` is the endpoint's own state reason.
+    """
+
+    kind: NoticeKind
+    since_ms: int
+    until_ms: int
+    reasons: Mapping[DeathReason, int] = field(default_factory=dict)
+    complete: bool = True
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One notice to the owner of an endpoint; `published_ms` is 0 until the channel has taken it."""
+
+    tenant: str
+    id: str
+    endpoint_id: str
+    at_ms: int
+    finding: Finding
+    published_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """Dead letters of one sort: until when the window of the last notice lasts, and what has been counted.
+
+    Those up to `counted_ms` are told, and `beyond` says how many of the last `LATE_MS` of these, by reason:
+    one that becomes readable late is one more than that. `died_us` is the gate's mark that was seen.
+    """
+
+    until_ms: int = 0
+    counted_ms: int = 0
+    beyond: Mapping[DeathReason, int] = field(default_factory=dict)
+    died_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A trouble that was told and is not over: since when, and how many requests had been sent by then."""
+
+    since_ms: int
+    sent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the owner of an endpoint has been told, and what is on its way.
+
+    `outage_us` and `disabled_ms` name the outage and the disabling last told of. `unsent` are the notices
+    that the channel has not taken; until `claimed_ms` one function alone publishes them.
+    """
+
+    version: int = 0
+    losses: Track = Track()
+    refusals: Track = Track()
+    outage_us: int = 0
+    disabled_ms: int = 0
+    trouble: Trouble | None = None
+    unsent: tuple[str, ...] = ()
+    claimed_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """An endpoint as it was looked at."""
+
+    endpoint: Endpoint
+    gate: Gate
+    told: Told
+
+
+@dataclass(frozen=True, slots=True)
+class Letters:
+    """The dead letters that were read, in any order; `complete` is False when there are more."""
+
+    ended: tuple[Ended, ...] = ()
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is found, what has been told once it is, and when to look again (None: when marked again)."""
+
+    findings: tuple[Finding, ...]
+    told: Told
+    again_ms: int | None
+
+
+def wants_letters(sight: Sight, now_ms: int) -> bool:
+    """Say whether the dead letters have to be read: there may be new ones, or what recovered is summed up."""
+    tracks = (sight.told.losses, sight.told.refusals)
+    return _recovered(sight) or any(_counts(each, sight.gate, now_ms) for each in tracks)
+
+
+def decide(sight: Sight, letters: Letters, now_ms: int, rules: NoticeRules) -> Decision:
+    """Decide what an owner is to be told of an endpoint now."""
+    before = sight.told
+    losses, lost = _track(before.losses, LOSSES, sight.gate, letters, now_ms, rules)
+    refusals, refused = _track(before.refusals, REFUSALS, sight.gate, letters, now_ms, rules)
+    found = [*_disabling(sight, now_ms), *_outage(sight, now_ms, rules)]
+    findings = [*refused, *lost, *found]
+    if before.trouble and _recovered(sight):
+        findings.append(_summary(before.trouble, letters, now_ms))
+    told = replace(
+        before,
+        losses=losses,
+        refusals=refusals,
+        trouble=_trouble(sight, found),
+        outage_us=sight.gate.held_from if _tells(found, NoticeKind.BREAKER_OPEN) else before.outage_us,
+        disabled_ms=sight.endpoint.state_ms if _disabling(sight, now_ms) else before.disabled_ms,
+    )
+    return Decision(tuple(findings), told, _again(replace(sight, told=told), now_ms, rules))
+
+
+def _trouble(sight: Sight, found: Sequence[Finding]) -> Trouble | None:
+    """Say which trouble goes on: what is sent after its last turn for the worse decides when it is over."""
+    trouble, state = sight.told.trouble, sight.endpoint.state
+    if state is EndpointState.DELETED or _recovered(sight):
+        return None
+    if found:
+        return Trouble(trouble.since_ms if trouble else found[0].since_ms, sight.gate.sent)
+    if trouble and state is EndpointState.DISABLED:
+        return replace(trouble, sent=sight.gate.sent)
+    return trouble
+
+
+def disabled_by_relay(endpoint: Endpoint) -> bool:
+    """Say whether an endpoint is disabled, and not by its owner: then its state has a reason of Relay's."""
+    return endpoint.state is EndpointState.DISABLED and endpoint.state_reason != ""
+
+
+def _counts(track: Track, gate: Gate, now_ms: int) -> bool:
+    return track.until_ms <= now_ms and track.died_us != gate.died
+
+
+def _track(  # noqa: PLR0913 - the one place where all that a count needs meets
+    track: Track,
+    reasons: frozenset[DeathReason],
+    gate: Gate,
+    letters: Letters,
+    now_ms: int,
+    rules: NoticeRules,
+) -> tuple[Track, list[Finding]]:
+    """Count what is new of one sort, if its window is over."""
+    if not _counts(track, gate, now_ms):
+        return track, []
+    horizon_ms = track.counted_ms - LATE_MS
+    counted = [each for each in letters.ended if each.reason in reasons and each.at_ms > horizon_ms]
+    new = Counter(each.reason for each in counted) - Counter(track.beyond)
+    beyond = Counter(each.reason for each in counted if each.at_ms > now_ms - LATE_MS)
+    settled = gate.died <= now_ms * 1000 - FRESH
+    seen = replace(track, counted_ms=now_ms, beyond=beyond, died_us=gate.died if settled else UNSURE)
+    if not new:
+        return seen, []
+    newest = sorted(each.at_ms for each in counted)[-new.total() :]
+    kind = NoticeKind.ADDRESS_REFUSED if reasons == REFUSALS else NoticeKind.DEAD_LETTERS
+    finding = Finding(kind, newest[0], newest[-1], dict(new), letters.complete)
+    return replace(seen, until_ms=now_ms + rules.window_ms), [finding]
+
+
+def _disabling(sight: Sight, now_ms: int) -> list[Finding]:
+    endpoint = sight.endpoint
+    if not disabled_by_relay(endpoint) or sight.told.disabled_ms == endpoint.state_ms:
+        return []
+    gone = endpoint.state_reason == GONE_REASON
+    kind = NoticeKind.ENDPOINT_GONE if gone else NoticeKind.ENDPOINT_DISABLED
+    return [Finding(kind, endpoint.state_ms, now_ms, why=endpoint.state_reason)]
+
+
+def _outage(sight: Sight, now_ms: int, rules: NoticeRules) -> list[Finding]:
+    since_us = _open_since(sight)
+    if since_us is None or since_us == sight.told.outage_us or since_us // 1000 > now_ms - rules.outage_ms:
+        return []
+    return [Finding(NoticeKind.BREAKER_OPEN, since_us // 1000, now_ms)]
+
+
+def _open_since(sight: Sight) -> int | None:
+    """Say since when (Unix µs) the breaker of an endpoint that is not switched off has been open."""
+    gate = sight.gate
+    fails = gate.state is not Breaker.CLOSED and gate.held_for is HoldReason.BREAKER_OPEN
+    return gate.held_from if fails and sight.endpoint.state is EndpointState.ENABLED else None
+
+
+def _recovered(sight: Sight) -> bool:
+    """Say whether an endpoint that was in trouble answers again: something was sent since, and well."""
+    gate, trouble = sight.gate, sight.told.trouble
+    works = sight.endpoint.state is EndpointState.ENABLED and gate.state is Breaker.CLOSED and not gate.fails
+    return trouble is not None and works and gate.sent not in {0, trouble.sent}
+
+
+def _summary(trouble: Trouble, letters: Letters, now_ms: int) -> Finding:
+    told = REFUSALS | LOSSES
+    lost = Counter(
+        each.reason for each in letters.ended if each.reason in told and each.at_ms >= trouble.since_ms
+    )
+    return Finding(NoticeKind.RECOVERED, trouble.since_ms, now_ms, dict(lost), letters.complete)
+
+
+def _again(sight: Sight, now_ms: int, rules: NoticeRules) -> int | None:
+    """Say when there is more to see, if nothing marks the gate before."""
+    return min(_moments(sight, now_ms, rules), default=None)
+
+
+def _moments(sight: Sight, now_ms: int, rules: NoticeRules) -> Iterable[int]:
+    told, gate = sight.told, sight.gate
+    for track in (told.losses, told.refusals):
+        if track.died_us != gate.died:
+            yield max(track.until_ms, now_ms + AGAIN_MS)
+    since_us = _open_since(sight)
+    if since_us is not None and since_us != told.outage_us:
+        yield since_us // 1000 + rules.outage_ms
+    enabled = sight.endpoint.state is EndpointState.ENABLED
+    if told.trouble is not None and enabled and gate.state is Breaker.CLOSED:
+        yield now_ms + AGAIN_MS
+
+
+def _tells(findings: Iterable[Finding], kind: NoticeKind) -> bool:
+    return any(each.kind is kind for each in findings)

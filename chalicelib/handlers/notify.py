@@ -1,0 +1,13 @@
+"""The notify function: once a minute, owners are told what will not arrive."""
+
+from chalicelib import bootstrap
+
+
+def handle() -> None:
+    """Look at what is marked, publish, and log what was done; what failed stands for the next minute."""
+    done = bootstrap.notify().run()
+    log = bootstrap.log()
+    for failure in done.failures:
+        log.error("notify.delayed", exc_info=failure)
+    counts = {name: getattr(done, name) for name in ("looked", "raised", "published", "delayed")}
+    log.info("notify.told", extra={**counts, "failed": len(done.failures)})

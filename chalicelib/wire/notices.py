@@ -1,0 +1,88 @@
+"""The shapes of notices: as the API shows them, as the topic carries them, and in words for people."""
+
+from typing import Any, assert_never
+
+from chalicelib.domain.notice import Notice, NoticeKind
+from chalicelib.domain.request import event_time
+
+_SUBJECTS = {
+    NoticeKind.DEAD_LETTERS: "deliveries were given up on",
+    NoticeKind.ADDRESS_REFUSED: "its address was refused",
+    NoticeKind.BREAKER_OPEN: "it keeps failing and is left alone for now",
+    NoticeKind.ENDPOINT_GONE: "it answered 410 Gone and was disabled",
+    NoticeKind.ENDPOINT_DISABLED: "it was disabled",
+    NoticeKind.RECOVERED: "it has recovered",
+}
+
+
+def shown(notice: Notice) -> dict[str, Any]:
+    """Show a notice as `GET /v1/notices` lists it."""
+    when = event_time(notice.published_ms) if notice.published_ms else None
+    return {**published(notice), "published_at": when}
+
+
+def published(notice: Notice) -> dict[str, Any]:
+    """Give a notice as it is published: ids, numbers and words; never a URL, a payload or a secret."""
+    finding = notice.finding
+    return {
+        "id": notice.id,
+        "tenant": notice.tenant,
+        "endpoint_id": notice.endpoint_id,
+        "kind": finding.kind.value,
+        "at": event_time(notice.at_ms),
+        "since": event_time(finding.since_ms),
+        "until": event_time(finding.until_ms),
+        "dead_letters": sum(finding.reasons.values()),
+        "reasons": {reason.value: count for reason, count in sorted(finding.reasons.items())},
+        "complete": finding.complete,
+        "text": text(notice),
+    }
+
+
+def subject(notice: Notice) -> str:
+    """Give the subject of a mail: printable ASCII, at most 100 characters."""
+    return f"Relay: endpoint {notice.endpoint_id}: {_SUBJECTS[notice.finding.kind]}"
+
+
+def letter(notice: Notice) -> str:
+    """Give the body of a mail."""
+    lines = (text(notice), f"Endpoint: {notice.endpoint_id}", f"Tenant: {notice.tenant}")
+    return "\n".join((*lines, f"Notice: {notice.id} (should it come twice, it is the same one)", ""))
+
+
+def text(notice: Notice) -> str:
+    """Say in plain words what a notice is about and what its reader can do."""
+    finding = notice.finding
+    since = event_time(finding.since_ms)
+    match finding.kind:
+        case NoticeKind.DEAD_LETTERS:
+            return f"{_lost(notice)} since {since}; they will not be tried again by themselves."
+        case NoticeKind.ADDRESS_REFUSED:
+            return (
+                f"{_lost(notice)} since {since}: nothing was sent, as the endpoint's address is not one that"
+                " requests may go to. Change its URL or what its name resolves to."
+            )
+        case NoticeKind.BREAKER_OPEN:
+            return (
+                f"The endpoint has kept failing since {since}: it is tried now and then, and its deliveries"
+                " wait without spending an attempt."
+            )
+        case NoticeKind.ENDPOINT_GONE | NoticeKind.ENDPOINT_DISABLED:
+            return (
+                f"The endpoint was disabled at {since}: {finding.why}."
+                " Its deliveries wait until it is enabled again."
+            )
+        case NoticeKind.RECOVERED:
+            lost = _lost(notice) if finding.reasons else "No delivery was given up on"
+            return f"The endpoint answers again; it had been in trouble since {since}. {lost} meanwhile."
+        case _:
+            assert_never(finding.kind)
+
+
+def _lost(notice: Notice) -> str:
+    finding = notice.finding
+    count = sum(finding.reasons.values())
+    why = ", ".join(f"{reason.value} {each}" for reason, each in sorted(finding.reasons.items()))
+    least = "" if finding.complete else "At least "
+    were = "delivery was" if count == 1 else "deliveries were"
+    return f"{least}{count} {were} given up on ({why})"
