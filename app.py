@@ -6,9 +6,11 @@ from chalice.app import CloudWatchEvent, Rate, Response, SQSEvent
 
 from chalicelib.handlers import delayed_bells as delaying
 from chalicelib.handlers import deliver, deliveries, endpoints, events, http, notices, service
+from chalicelib.handlers import end_owed as ending
 from chalicelib.handlers import fan_out as fanning
 from chalicelib.handlers import notify as telling
 from chalicelib.handlers import reconcile as sweeping
+from chalicelib.handlers import retention as retaining
 from chalicelib.handlers.http import ANY_TYPE, Api
 
 Answer = dict[str, Any]
@@ -82,10 +84,34 @@ def delete_endpoint(endpoint_id: str) -> Response:
     return http.answer(app, endpoints.delete, endpoint_id=endpoint_id)
 
 
+@app.route("/v1/endpoints/{endpoint_id}/disable", methods=["POST"], content_types=ANY_TYPE)
+def disable_endpoint(endpoint_id: str) -> Response:
+    """Disable an endpoint."""
+    return http.answer(app, endpoints.disable, endpoint_id=endpoint_id)
+
+
+@app.route("/v1/endpoints/{endpoint_id}/enable", methods=["POST"], content_types=ANY_TYPE)
+def enable_endpoint(endpoint_id: str) -> Response:
+    """Enable an endpoint."""
+    return http.answer(app, endpoints.enable, endpoint_id=endpoint_id)
+
+
+@app.route("/v1/endpoints/{endpoint_id}/backlog", methods=["GET"])
+def get_endpoint_backlog(endpoint_id: str) -> Response:
+    """Show how much waits for an endpoint."""
+    return http.answer(app, endpoints.backlog, endpoint_id=endpoint_id)
+
+
 @app.route("/v1/endpoints/{endpoint_id}/deliveries", methods=["GET"])
 def list_endpoint_deliveries(endpoint_id: str) -> Response:
     """List an endpoint's deliveries."""
     return http.answer(app, endpoints.deliveries, endpoint_id=endpoint_id)
+
+
+@app.route("/v1/endpoints/{endpoint_id}/dead-letters", methods=["GET"])
+def list_dead_letters(endpoint_id: str) -> Response:
+    """List what was given up on."""
+    return http.answer(app, endpoints.dead_letters, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/health", methods=["GET"])
@@ -98,6 +124,12 @@ def get_endpoint_health(endpoint_id: str) -> Response:
 def get_delivery(delivery_id: str) -> Response:
     """Show a delivery."""
     return http.answer(app, deliveries.get, delivery_id=delivery_id)
+
+
+@app.route("/v1/deliveries/{delivery_id}/replay", methods=["POST"], content_types=ANY_TYPE)
+def replay_delivery(delivery_id: str) -> Response:
+    """Send a delivery again."""
+    return http.answer(app, deliveries.replay, delivery_id=delivery_id)
 
 
 @app.route("/v1/notices", methods=["GET"])
@@ -176,6 +208,24 @@ def fan_out(event: SQSEvent) -> Answer:
 def notify(_event: CloudWatchEvent) -> None:
     """Tell owners what will not arrive."""
     telling.handle()
+
+
+@app.on_sqs_message(queue="relay-endings", batch_size=1)
+def end_owed(event: SQSEvent) -> Answer:
+    """End in pages what an owner's word, or time, has ended."""
+    return ending.handle(event.to_dict(), event.context)
+
+
+@app.schedule(Rate(1, unit=Rate.MINUTES))
+def call_endings(_event: CloudWatchEvent) -> None:
+    """Call for what is to be ended."""
+    ending.call()
+
+
+@app.schedule(Rate(1, unit=Rate.HOURS))
+def retention(event: CloudWatchEvent) -> None:
+    """Keep what is needed and remove what is not."""
+    retaining.handle(event.context)
 
 
 @app.schedule(Rate(1, unit=Rate.MINUTES))

@@ -10,6 +10,7 @@ from chalicelib import settings as configuration
 from chalicelib.application.admission import Admission
 from chalicelib.application.authenticate import Authenticate, development_key
 from chalicelib.application.deliver import Deliver
+from chalicelib.application.end_owed import EndOwed
 from chalicelib.application.endpoints import ManageEndpoints
 from chalicelib.application.fan_out import FanOutLater
 from chalicelib.application.gatekeeper import Gatekeeper, KnownGates
@@ -17,8 +18,11 @@ from chalicelib.application.holding import Holding
 from chalicelib.application.ingest import Ingest, IngestLimits
 from chalicelib.application.lane_bells import LaneBells
 from chalicelib.application.notify import Notify
+from chalicelib.application.measure_backlog import MeasureBacklog
 from chalicelib.application.questions import Questions
 from chalicelib.application.reconcile import Reconcile
+from chalicelib.application.replay import Replay
+from chalicelib.application.retention import Retention
 from chalicelib.application.settlement import Settlement
 from chalicelib.domain.gate import SECOND, Rules
 from chalicelib.domain.notice import NoticeRules
@@ -249,11 +253,33 @@ def manage_endpoints() -> ManageEndpoints:
 
 
 @cache
+def end_owed() -> EndOwed:
+    """Give the use case that ends deliveries in pages."""
+    from chalicelib.adapters.dynamodb.endings import DynamoEndings
+
+    return EndOwed(DynamoEndings(tables()), endpoints(), gates(), work(), bells(), clock())
+
+
+@cache
+def measure_backlog() -> MeasureBacklog:
+    """Give the use case that counts what waits."""
+    return MeasureBacklog(endpoints(), gates(), work(), clock())
+
+
+@cache
 def questions() -> Questions:
     """Give the use case that answers what happened."""
     from chalicelib.adapters.dynamodb.reading import DynamoReading
 
     return Questions(DynamoReading(tables()), endpoints(), payloads(), clock())
+
+
+@cache
+def replay() -> Replay:
+    """Give the use case that replays a delivery."""
+    from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
+
+    return Replay(DynamoReplaying(tables()), questions(), bells(), clock())
 
 
 @cache
@@ -311,6 +337,14 @@ def notify() -> Notify:
     announcer = SnsAnnouncer(client("sns"), of.notices_topic_arn)
     rules = NoticeRules(of.notice_window_secs * 1000, of.notice_outage_secs * 1000)
     return Notify(noticing(), announcer, clock(), dice(), rules)
+
+
+@cache
+def retention() -> Retention:
+    """Give the use case that keeps what is needed and removes what is not."""
+    from chalicelib.adapters.dynamodb.retaining import DynamoRetaining
+
+    return Retention(DynamoRetaining(tables()), payloads(), clock(), settings().sweep_expired_rows)
 
 
 def seed_development() -> None:

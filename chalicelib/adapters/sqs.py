@@ -62,7 +62,13 @@ class SqsBells:
         """Tell the fan-out function that an event waits for it; the number of calls lost."""
         return self._send_plain("fan-out", json.dumps({"tenant": tenant, "event_id": event_id}), 0)
 
+    def call_ending(self, tenant: str, endpoint_id: str) -> int:
+        """Tell the function that ends deliveries in pages of an endpoint; the number of calls lost."""
+        return self._send_plain("endings", json.dumps({"tenant": tenant, "endpoint_id": endpoint_id}), 0)
+
     def _queue_of(self, bell: Bell) -> str:
+        if bell.lane.replay:
+            return "replay.fifo"
         if bell.queue is not Queue.SHARD:
             return f"{bell.queue.value}.fifo"
         return f"shard-{int(ids.endpoint_tag(bell.lane.endpoint_id), 16) % self._shards}.fifo"

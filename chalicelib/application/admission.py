@@ -69,9 +69,9 @@ class Admission:
         gate = self.known.get(visit.gate_key)
         if gate is None or not visit.more:
             return None
-        wish = Ask(
-            visit.lane.number, visit.holder, ("",) * gates.GRANT_MAX, more=True, in_turn=visit.lane.ordered
-        )
+        lane = visit.lane
+        wish = Ask(lane.number, visit.holder, ("",) * gates.GRANT_MAX, more=True, in_turn=lane.ordered)
+        wish = replace(wish, replay=lane.replay)
         answer = gates.ask(gate, wish, now_us, self.rules)
         return answer if isinstance(answer, Hold) else None
 
@@ -130,7 +130,7 @@ class Admission:
                     claim = replace(answer.claim, lease=lease)
                     visit.admit(claim, gates.moments(claim, gate, now_us))
                     decisions.admitted.append(Admitted(visit))
-                case Turn() if result.made:
+                case Turn(opens=True) if result.made:
                     decisions.opened.append(visit)
                     again.append(visit)
                 case _:
@@ -147,7 +147,17 @@ def _wish(visit: Visit, now_us: int) -> Ask:
     keys = tuple(row.key for row in visit.wanted)
     late = not visit.round and now_us // 1000 - visit.call.rung_ms > LATE_BELL_MS
     quiet = late or visit.full >= FULL_LOOKS
-    return Ask(visit.lane.number, visit.holder, keys, visit.more, quiet, visit.lane.ordered)
+    lane = visit.lane
+    return Ask(
+        lane.number,
+        visit.holder,
+        keys,
+        more=visit.more,
+        quiet=quiet,
+        in_turn=lane.ordered,
+        waited=visit.held,
+        replay=lane.replay,
+    )
 
 
 def _lease_of(visit: Visit, gate: Gate) -> Lease | None:

@@ -1,16 +1,25 @@
 """Endpoints: creating, changing and deleting them, and the reads behind `GET /v1/endpoints`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from chalicelib.application.ports import Bell, Bells, Clock, Dice, Endpoints, Page, Sealer
+from chalicelib.application.ports import Bell, Bells, Clock, Dice, Endpoints, Page, Sealer, Unavailable
 from chalicelib.domain import ids, signing, target
 from chalicelib.domain.delivery import Lane
-from chalicelib.domain.endpoint import ORDERED_MAX, Endpoint, EndpointState, WrappedSecret
+from chalicelib.domain.endpoint import (
+    ORDERED_MAX,
+    REPLAY_LANE,
+    Backlog,
+    Endpoint,
+    EndpointState,
+    WrappedSecret,
+)
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.target import Policy
 
 SECRET_BYTES = 32
 AFTER_INGEST_S = 61
+_TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,47 @@ class ManageEndpoints:
         gone = replace(old, state=EndpointState.DELETED).next_to(old, self.clock.now_ms())
         if not self.store.replace(old, gone):
             raise stale()
+        self.bells.call_ending(old.tenant, old.id)
+
+    def disable(self, tenant: str, endpoint_id: str) -> Endpoint:
+        """Disable an endpoint: what it is owed, and will be, waits. One that is disabled stays as it is."""
+
+        def off(endpoint: Endpoint) -> Endpoint | None:
+            disabled = endpoint.state is EndpointState.DISABLED
+            return None if disabled else endpoint.disabled(self.clock.now_ms())
+
+        return self._switched(tenant, endpoint_id, off)
+
+    def enable(self, tenant: str, endpoint_id: str, backlog: Backlog, from_ms: int = 0) -> Endpoint:
+        """Enable a disabled endpoint, what waits for it delivered, skipped, or resumed from a Unix ms.
+
+        What is skipped is never sent from now on, and is dead with reason `skipped`; raises RelayError.
+        """
+
+        def on(endpoint: Endpoint) -> Endpoint | None:
+            if endpoint.state is not EndpointState.DISABLED:
+                raise not_disabled()
+            now_ms = self.clock.now_ms()
+            before_ms = {Backlog.SKIP: now_ms, Backlog.RESUME_FROM: from_ms}.get(backlog, 0)
+            return endpoint.enabled(now_ms, before_ms)
+
+        if from_ms > self.clock.now_ms():
+            raise not_yet()
+        enabled = self._switched(tenant, endpoint_id, on)
+        self._ring(enabled)
+        if backlog is not Backlog.DELIVER:
+            self.bells.call_ending(tenant, endpoint_id)
+        return enabled
+
+    def _switched(
+        self, tenant: str, endpoint_id: str, switch: Callable[[Endpoint], Endpoint | None]
+    ) -> Endpoint:
+        for _ in range(_TRIES):
+            old = self.get_to_change(tenant, endpoint_id)
+            new = switch(old)
+            if new is None or self.store.replace(old, new):
+                return new or old
+        raise Unavailable("the endpoint changed too often")
 
     def _ring(self, endpoint: Endpoint) -> None:
         """Ring every lane of an endpoint that may take more than before, or take again.
@@ -101,7 +151,8 @@ class ManageEndpoints:
         And once more when an event must be in that was accepted by somebody who still saw it switched off.
         """
         now_ms = self.clock.now_ms()
-        lanes = [Lane(endpoint.tenant, endpoint.id, number) for number in endpoint.lanes]
+        numbers = (*endpoint.lanes, REPLAY_LANE)
+        lanes = [Lane(endpoint.tenant, endpoint.id, number) for number in numbers]
         self.bells.ring([Bell(lane, now_ms) for lane in lanes])
         for lane in lanes:
             self.bells.ring_later(lane, AFTER_INGEST_S)
@@ -131,6 +182,26 @@ def too_many_ordered() -> RelayError:
         f"This tenant has {ORDERED_MAX} ordered endpoints already, the most there may be.",
         field="ordering",
         expected="`none`, or one of the ordered endpoints deleted first",
+    )
+
+
+def not_disabled() -> RelayError:
+    """Make the answer to enabling an endpoint that is enabled: what waits for it is on its way."""
+    return RelayError(
+        ErrorCode.ENDPOINT_ENABLED,
+        "This endpoint is enabled already; what it is owed is being delivered.",
+        field="id",
+        expected="an endpoint that is disabled",
+    )
+
+
+def not_yet() -> RelayError:
+    """Make the answer to skipping what has not been received yet."""
+    return RelayError(
+        ErrorCode.FIELD_INVALID,
+        "`resume_from` lies in the future: what comes until then cannot be skipped.",
+        field="resume_from",
+        expected="a time that has passed",
     )
 
 

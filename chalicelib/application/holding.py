@@ -29,8 +29,11 @@ class Holding:
         gate = self.keeper.of(visit)
         if gate is None:
             return
-        number = visit.lane.number
-        change = gates.hold_begun(gate, hold.reason, self.clock.now_us(), lane=number, due=until_ms * 1000)
+        number, due = visit.lane.number, until_ms * 1000
+        if hold.alone:
+            change = gates.bell_due(gate, number, due)
+        else:
+            change = gates.hold_begun(gate, hold.reason, self.clock.now_us(), lane=number, due=due)
         if change is not None:
             self.keeper.change(visit, change)
 

@@ -71,7 +71,7 @@ class LaneBells:
         """Ring every lane of an endpoint that has recovered, but for the one that goes on by itself."""
         now_ms = self.clock.now_ms()
         lane = visit.lane
-        names = lane_numbers(gate.lanes, ordered=lane.ordered)
+        names = lane_numbers(gate.lanes, ordered=gate.ordered, replays=gate.replays)
         lanes = [replace(lane, number=each) for each in names]
         going_on = {lane} if visit.more else set()
         self.bells.ring([Bell(each, now_ms, queue=gate.queue) for each in lanes if each not in going_on])

@@ -1,14 +1,16 @@
 """Questions: what happened to an event or a delivery, told from history."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby, pairwise
 
 from chalicelib.application.endpoints import not_found
 from chalicelib.application.ports import (
     Clock,
     Endpoints,
     Generations,
+    GivenUp,
     Health,
     Page,
     Payloads,
@@ -16,16 +18,22 @@ from chalicelib.application.ports import (
     StoredEvent,
 )
 from chalicelib.domain import ids
-from chalicelib.domain.delivery import Attempt, Created, Ended, Status, status_of
+from chalicelib.domain.delivery import Attempt, Created, Ended, HistoryRow, Status, status_of
+from chalicelib.domain.ending import ending_of
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.gate import Spell
+from chalicelib.domain.outcome import DeathReason
 
 HOLDS_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One generation of a delivery as its owner sees it; `next_ms` is when it is tried again (Unix ms)."""
+    """One generation of a delivery as its owner sees it; `next_ms` is when it is tried again (Unix ms).
+
+    `ending` is how it is bound to end, though nobody has come to it yet. `replayed_ms` is when the next
+    generation began, 0 for the newest; `earlier` are those before it.
+    """
 
     delivery_id: str
     endpoint_id: str
@@ -39,6 +47,9 @@ class Delivery:
     next_ms: int
     generations: tuple[int, ...]
     hold: Spell | None = None
+    ending: DeathReason | None = None
+    replayed_ms: int = 0
+    earlier: tuple["Delivery", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +86,31 @@ class Questions:
 
     def delivery(self, tenant: str, delivery_id: str) -> Delivery:
         """Read a delivery's newest generation, or raise RelayError."""
+        told = newest(self.generations(tenant, delivery_id))
+        return self._bound(told, lambda: self.endpoints.get(tenant, told.endpoint_id))
+
+    def generations(self, tenant: str, delivery_id: str) -> Generations:
+        """Read all that history has of a delivery, or raise RelayError."""
         if ids.is_id(delivery_id):
             for endpoint_id in self.endpoints.tagged(tenant, ids.tag_of(delivery_id)):
                 found = self.reading.delivery(tenant, endpoint_id, delivery_id, self.clock.now_us())
                 if found is not None:
-                    return newest(found)
+                    return found
         raise not_found("delivery", delivery_id)
 
     def deliveries(self, tenant: str, endpoint_id: str, after: str, limit: int) -> Page[Delivery]:
         """List an endpoint's deliveries, newest event first; a deleted endpoint's too."""
-        known = ids.is_id(endpoint_id, "ep") and self.endpoints.get(tenant, endpoint_id) is not None
-        if not known:
+        endpoint = self.endpoints.get(tenant, endpoint_id) if ids.is_id(endpoint_id, "ep") else None
+        if endpoint is None:
             raise not_found("endpoint", endpoint_id)
         page = self.reading.deliveries(tenant, endpoint_id, after, limit, self.clock.now_us())
-        return Page(tuple(newest(each) for each in page.items), page.after)
+        return Page(tuple(self._bound(newest(each), lambda: endpoint) for each in page.items), page.after)
+
+    def dead_letters(self, tenant: str, endpoint_id: str, after: str, limit: int) -> Page[GivenUp]:
+        """List an endpoint's dead letters, newest event first; a deleted endpoint's too."""
+        if not (ids.is_id(endpoint_id, "ep") and self.endpoints.get(tenant, endpoint_id)):
+            raise not_found("endpoint", endpoint_id)
+        return self.reading.dead_letters(tenant, endpoint_id, after, limit, self.clock.now_ms())
 
     def health(self, tenant: str, endpoint_id: str) -> tuple[Endpoint, Health]:
         """Read how an endpoint does, or raise RelayError."""
@@ -114,8 +136,18 @@ class Questions:
                 continue
             if len(found) == limit:
                 return Page(tuple(found), found[-1].endpoint_id)
-            found.append(newest(rows))
+            asked = partial(self.endpoints.get, tenant, endpoint_id)
+            found.append(self._bound(newest(rows), asked))
         return Page(tuple(found))
+
+    def _bound(self, told: Delivery, asked: Callable[[], Endpoint | None]) -> Delivery:
+        """Say of a delivery that waits how it is bound to end; then nothing else awaits it."""
+        endpoint = asked() if told.status is Status.PENDING else None
+        if endpoint is None:
+            return told
+        now_ms = self.clock.now_ms()
+        reason = ending_of(endpoint, told.delivery_id, told.generation, told.created_ms, now_ms)
+        return replace(told, ending=reason, hold=None, next_ms=0) if reason else told
 
     def _candidates(self, tenant: str, stored: StoredEvent, after: str) -> Iterator[str]:
         if stored.fan_out == "later":
@@ -124,10 +156,20 @@ class Questions:
 
 
 def newest(found: Generations) -> Delivery:
-    """Tell a delivery's newest generation from its rows."""
+    """Tell a delivery's newest generation from its rows, with those before it."""
     by_generation = {number: tuple(rows) for number, rows in groupby(found.rows, lambda row: row.generation)}
-    number = max(by_generation)
-    rows = by_generation[number]
+    *before, last = sorted(by_generation)
+    begun_ms = {number: rows[0].at_ms for number, rows in by_generation.items()}
+    earlier = tuple(
+        replace(_told(found, by_generation[number]), replayed_ms=begun_ms[following])
+        for number, following in pairwise((*before, last))
+    )
+    return replace(
+        _told(found, by_generation[last]), generations=tuple(sorted(by_generation)), earlier=earlier
+    )
+
+
+def _told(found: Generations, rows: tuple[HistoryRow, ...]) -> Delivery:
     attempts = tuple(row for row in rows if isinstance(row, Attempt))
     status = status_of(rows, leased=found.leased)
     first = rows[0]
@@ -137,12 +179,12 @@ def newest(found: Generations) -> Delivery:
         found.endpoint_id,
         first.event_id,
         first.event_type if isinstance(first, Created) else "",
-        number,
+        first.generation,
         status,
         first.at_ms,
         attempts,
         next((row for row in rows if isinstance(row, Ended)), None),
         (attempts[-1].next_ms if attempts else first.at_ms) if owed else 0,
-        tuple(sorted(by_generation)),
+        (first.generation,),
         found.hold if status is Status.PENDING else None,
     )

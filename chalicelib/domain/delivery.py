@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from chalicelib.domain import backoff
+from chalicelib.domain import backoff, ids
 from chalicelib.domain.backoff import RetryProfile
-from chalicelib.domain.gate import HoldReason
+from chalicelib.domain.gate import HoldReason, of_replays
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome, Reply, Verdict
 
 UNKNOWN_MAX = 5
@@ -43,6 +43,11 @@ class Lane:
         """Say whether its deliveries wait for one another: its number starts with "o"."""
         return self.number.startswith("o")
 
+    @property
+    def replay(self) -> bool:
+        """Say whether it is the line of its endpoint's replays."""
+        return of_replays(self.number)
+
 
 @dataclass(frozen=True, slots=True)
 class Owed:
@@ -51,7 +56,8 @@ class Owed:
     `ready_ms` (Unix epoch) is when; `made` numbers the attempts already in history, `counted`
     those that count towards the profile's limit, `unknowns` the unknown ones in a row. `first_ms` is when
     the first attempt began, `held_before_ms` the endpoint's held sum by then. On an
-    ordered lane `sequence` is its place in the line, which a later ready time does not change.
+    ordered lane `sequence` is its place in the line, which a later ready time does not change; a replay
+    keeps it as what its request says.
     """
 
     lane: Lane
@@ -70,6 +76,16 @@ class Owed:
     def position(self) -> str:
         """Say where in its lane it stands, as text that sorts: by sequence if ordered, else by ready time."""
         return f"{self.sequence:016d}" if self.lane.ordered else f"{self.ready_ms:015d}"
+
+    @property
+    def waits_since_ms(self) -> int:
+        """Say since when it is owed (Unix ms): since its event came, or since a replay was ready."""
+        return self.ready_ms if self.generation else ids.created_ms(self.delivery_id)
+
+    @property
+    def place(self) -> str:
+        """Name the row within its lane: position, delivery and generation."""
+        return f"{self.position}#{self.delivery_id}#{self.generation:04d}"
 
     @property
     def key(self) -> str:

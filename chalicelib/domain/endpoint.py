@@ -12,6 +12,7 @@ from chalicelib.domain.signing import SignatureForm
 
 LANE_ROWS = 10
 ORDERED_LANE = "o0"
+REPLAY_LANE = "r0"
 RATE_MAX = 100_000
 BURST_MAX = 100_000
 CONCURRENCY_MAX = 1_000
@@ -53,6 +54,14 @@ class EndpointState(StrEnum):
     DELETED = "deleted"
 
 
+class Backlog(StrEnum):
+    """What becomes of what waited for a disabled endpoint when it is enabled."""
+
+    DELIVER = "deliver"
+    SKIP = "skip"
+    RESUME_FROM = "resume_from"
+
+
 @dataclass(frozen=True, slots=True)
 class WrappedSecret:
     """A signing secret encrypted by the key service, and the Unix second it stops signing (None: never)."""
@@ -79,7 +88,8 @@ class Limits:
 class Endpoint:
     """One destination of a tenant. `version` counts changes; times are Unix epoch milliseconds.
 
-    `state_ms` is since when its state is what it is, 0 for from the beginning.
+    `state_ms` is since when its state is what it is, 0 for from the beginning. What was received before
+    `skip_before_ms` its owner has skipped.
     """
 
     tenant: str
@@ -100,6 +110,7 @@ class Endpoint:
     version: int = 1
     changed_ms: int = 0
     state_ms: int = 0
+    skip_before_ms: int = 0
 
     @property
     def ordered(self) -> bool:
@@ -116,14 +127,26 @@ class Endpoint:
         state_ms = old.state_ms if self.state is old.state else now_ms
         return replace(self, version=old.version + 1, changed_ms=now_ms, state_ms=state_ms)
 
+    def disabled(self, now_ms: int, reason: str = "") -> "Endpoint":
+        """Give it as it is once disabled: by its owner, or by Relay for a reason."""
+        off = replace(self, state=EndpointState.DISABLED, state_reason=reason)
+        return off.next_to(self, now_ms)
+
+    def enabled(self, now_ms: int, skip_before_ms: int = 0) -> "Endpoint":
+        """Give it as it is once enabled; what was received before a moment is skipped, as once it was."""
+        skipped_ms = max(self.skip_before_ms, skip_before_ms)
+        on = replace(self, state=EndpointState.ENABLED, state_reason="", skip_before_ms=skipped_ms)
+        return on.next_to(self, now_ms)
+
     def live_secrets(self, now_s: int) -> tuple[WrappedSecret, ...]:
         """Give the secrets that sign at a moment (Unix seconds), newest first."""
         return tuple(each for each in self.secrets if each.expires_at is None or each.expires_at > now_s)
 
 
-def lane_numbers(lanes: int, *, ordered: bool) -> tuple[str, ...]:
-    """Number the lanes of an endpoint: the one of an ordered one, else as many as it has."""
-    return (ORDERED_LANE,) if ordered else tuple(map(str, range(lanes)))
+def lane_numbers(lanes: int, *, ordered: bool, replays: bool = False) -> tuple[str, ...]:
+    """Number the lanes of an endpoint: the one of an ordered one, else as many as it has; and its replays'."""
+    numbers = (ORDERED_LANE,) if ordered else tuple(map(str, range(lanes)))
+    return (*numbers, REPLAY_LANE) if replays else numbers
 
 
 def header_fault(name: str, value: str) -> str | None:

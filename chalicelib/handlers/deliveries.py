@@ -1,4 +1,4 @@
-"""Routes of deliveries."""
+"""Routes of deliveries: what became of one, and sending it again."""
 
 from chalice.app import Response
 
@@ -6,10 +6,20 @@ from chalicelib import bootstrap
 from chalicelib.application.authenticate import Role
 from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
-from chalicelib.wire import answers
+from chalicelib.wire import answers, bodies
 
 
 def get(asked: Asked, delivery_id: str) -> Response:
     """Show a delivery with every attempt of its newest generation."""
     asked.caller.must_be(Role.VIEWER)
     return http.reply(answers.delivery(bootstrap.questions().delivery(asked.caller.tenant, delivery_id)))
+
+
+def replay(asked: Asked, delivery_id: str) -> Response:
+    """Send a delivery that has ended once more, as its next generation."""
+    asked.caller.must_be(Role.ADMIN)
+    if asked.body:
+        bodies.parse(bodies.EmptyBody, asked.body)
+    tenant = asked.caller.tenant
+    begun = bootstrap.replay().run(tenant, delivery_id)
+    return http.reply(answers.replay(begun), 202, {"Location": f"/v1/deliveries/{delivery_id}"})

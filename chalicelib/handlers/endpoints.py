@@ -56,6 +56,31 @@ def delete(asked: Asked, endpoint_id: str) -> Response:
     return http.exact(b"", http.JSON, 204)
 
 
+def disable(asked: Asked, endpoint_id: str) -> Response:
+    """Disable an endpoint; one that is disabled stays as it is."""
+    asked.caller.must_be(Role.ADMIN)
+    if asked.body:
+        bodies.parse(bodies.EmptyBody, asked.body)
+    found = bootstrap.manage_endpoints().disable(asked.caller.tenant, endpoint_id)
+    return http.reply(answers.endpoint(found), 200, _etag(found))
+
+
+def enable(asked: Asked, endpoint_id: str) -> Response:
+    """Enable an endpoint, as its owner chooses what becomes of what waited."""
+    asked.caller.must_be(Role.ADMIN)
+    backlog, from_ms = bodies.resumption(bodies.parse(bodies.EnableBody, asked.body))
+    found = bootstrap.manage_endpoints().enable(asked.caller.tenant, endpoint_id, backlog, from_ms)
+    return http.reply(answers.endpoint(found), 200, _etag(found))
+
+
+def backlog(asked: Asked, endpoint_id: str) -> Response:
+    """Show how much waits for an endpoint, since when, and how long it takes to be sent."""
+    asked.caller.must_be(Role.VIEWER)
+    asked.only()
+    found = bootstrap.measure_backlog().of(asked.caller.tenant, endpoint_id)
+    return http.reply(answers.backlog(endpoint_id, found))
+
+
 def deliveries(asked: Asked, endpoint_id: str) -> Response:
     """List an endpoint's deliveries, newest event first."""
     asked.caller.must_be(Role.VIEWER)
@@ -66,6 +91,16 @@ def deliveries(asked: Asked, endpoint_id: str) -> Response:
     found = bootstrap.questions().deliveries(asked.caller.tenant, endpoint_id, after, limit)
     shown = [answers.delivery(each) for each in found.items if status in {None, each.status}]
     return http.listed(shown, listing, found.after)
+
+
+def dead_letters(asked: Asked, endpoint_id: str) -> Response:
+    """List an endpoint's dead letters, newest event first."""
+    asked.caller.must_be(Role.VIEWER)
+    asked.only("limit", "cursor")
+    listing = f"dead letters of {endpoint_id}"
+    after, limit = asked.page(listing)
+    found = bootstrap.questions().dead_letters(asked.caller.tenant, endpoint_id, after, limit)
+    return http.listed([answers.dead_letter(each) for each in found.items], listing, found.after)
 
 
 def health(asked: Asked, endpoint_id: str) -> Response:

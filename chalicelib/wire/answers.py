@@ -4,10 +4,11 @@ import base64
 import codecs
 from typing import Any
 
-from chalicelib.application.ports import Health, StoredEvent
+from chalicelib.application.measure_backlog import Measured
+from chalicelib.application.ports import GivenUp, Health, StoredEvent
 from chalicelib.application.questions import Delivery
 from chalicelib.domain import gate as gates
-from chalicelib.domain.delivery import Attempt
+from chalicelib.domain.delivery import Attempt, Created, Status
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.gate import Breaker, Spell
 from chalicelib.domain.request import event_time
@@ -88,12 +89,53 @@ def delivery(of: Delivery) -> dict[str, Any]:
         "endpoint_id": of.endpoint_id,
         "generation": of.generation,
         "generations": list(of.generations),
+        "replayed_as": of.generation + 1 if of.replayed_ms else None,
+        "replayed_at": event_time(of.replayed_ms) if of.replayed_ms else None,
         "status": of.status.value,
         "reason": of.ended.reason.value if of.ended else None,
+        "ending": of.ending.value if of.ending else None,
         "created_at": event_time(of.created_ms),
         "next_attempt_at": event_time(of.next_ms) if of.next_ms else None,
         "hold": hold(of.hold) if of.hold else None,
         "attempts": [attempt(each) for each in of.attempts],
+        "earlier": [delivery(each) for each in of.earlier],
+    }
+
+
+def replay(of: Created) -> dict[str, Any]:
+    """Show the generation that a replay has begun."""
+    return {
+        "id": of.delivery_id,
+        "event_id": of.event_id,
+        "event_type": of.event_type,
+        "generation": of.generation,
+        "status": Status.PENDING.value,
+        "created_at": event_time(of.at_ms),
+    }
+
+
+def backlog(endpoint_id: str, of: Measured) -> dict[str, Any]:
+    """Show how much waits for an endpoint; when not all was counted, `size` is the least there is."""
+    return {
+        "endpoint_id": endpoint_id,
+        "size": of.size,
+        "size_is_exact": of.complete,
+        "oldest_at": event_time(of.oldest_ms) if of.oldest_ms else None,
+        "estimated_drain_s": of.drain_s,
+    }
+
+
+def dead_letter(of: GivenUp) -> dict[str, Any]:
+    """Show a dead letter, and the generation that it was replayed as if it was."""
+    ended = of.ended
+    return {
+        "delivery_id": ended.delivery_id,
+        "generation": ended.generation,
+        "event_id": ended.event_id,
+        "reason": ended.reason.value,
+        "at": event_time(ended.at_ms),
+        "attempts": ended.attempts,
+        "replayed_as": ended.generation + 1 if of.replayed else None,
     }
 
 

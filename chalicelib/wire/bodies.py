@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
@@ -11,13 +12,18 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from chalicelib.domain import endpoint as endpoints
 from chalicelib.domain import event as events
 from chalicelib.domain.backoff import RetryProfile
-from chalicelib.domain.endpoint import Endpoint, Limits, Ordering, Transport, header_fault
+from chalicelib.domain.endpoint import Backlog, Endpoint, Limits, Ordering, Transport, header_fault
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.signing import SignatureForm
 
 MASK = "********"
 BODY_MAX = 131_072
 _SHOWN_MAX = 5
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?([Zz]|[+-][0-9]{2}:[0-9]{2})",
+    re.ASCII,
+)
 _DIGITS_MAX = 20
 _PYDANTIC = re.compile(
     r"^(?:Input|String|List|Dictionary) should (?:be|have) |(?: after validation)?, not \w+$"
@@ -72,6 +78,21 @@ class EndpointPatch(BaseModel):
     retry_profile: Choice | None = None
     signature: Choice | None = None
     headers: Headers | None = None
+
+
+class EmptyBody(BaseModel):
+    """What a request takes that has nothing to say."""
+
+    model_config = _Strict
+
+
+class EnableBody(BaseModel):
+    """What `POST /v1/endpoints/{id}/enable` takes: what becomes of what waited has to be chosen."""
+
+    model_config = _Strict
+
+    backlog: Choice
+    resume_from: str | None = None
 
 
 class BatchBody(BaseModel):
@@ -167,6 +188,35 @@ def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
     return replace(old, **fields, limits=Limits(**limits))
 
 
+def resumption(body: EnableBody) -> tuple[Backlog, int]:
+    """Read what becomes of a backlog, and from which Unix ms it is resumed (0 unless that was chosen)."""
+    backlog = choice(Backlog, body.backlog, "backlog")
+    if (body.resume_from is not None) is not (backlog is Backlog.RESUME_FROM):
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            '`resume_from` is a time, and goes with `"backlog": "resume_from"` and with no other choice.',
+            field="resume_from",
+            expected="a time if `backlog` is `resume_from`, else nothing",
+        )
+    return backlog, moment_ms(body.resume_from, "resume_from") if body.resume_from is not None else 0
+
+
+def moment_ms(text: str, field: str) -> int:
+    """Read a time of RFC 3339 with its offset as Unix ms; raises RelayError."""
+    try:
+        moment = datetime.fromisoformat(text.upper()) if _MOMENT.fullmatch(text) else None
+    except ValueError:
+        moment = None
+    if moment is None:
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            f"`{field}` is no time.",
+            field=field,
+            expected="a time such as 2026-01-31T09:30:00Z",
+        )
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
 def patterns(texts: list[str]) -> tuple[str, ...]:
     """Check subscription patterns; each counts once."""
     return tuple(dict.fromkeys(events.valid_pattern(text, "event_types") for text in texts))
@@ -192,7 +242,7 @@ def custom_headers(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(given.items())
 
 
-Kind = TypeVar("Kind", Transport, Ordering, RetryProfile, SignatureForm)
+Kind = TypeVar("Kind", Backlog, Transport, Ordering, RetryProfile, SignatureForm)
 
 
 def choice(kind: type[Kind], text: str, field: str) -> Kind:

@@ -175,12 +175,15 @@ def test_a_delivery_that_waits_says_so(tenant: Relay) -> None:
         "endpoint_id": endpoint["id"],
         "generation": 0,
         "generations": [0],
+        "replayed_as": None,
+        "replayed_at": None,
         "status": "pending",
         "reason": None,
         "created_at": at,
         "next_attempt_at": at,
         "hold": None,
         "attempts": [],
+        "earlier": [],
     }
 
 

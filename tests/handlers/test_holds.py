@@ -210,7 +210,8 @@ def test_who_may_take_more_is_rung_now_and_once_more_a_minute_later(
     made = relay.endpoint()
     assert relay.patch(made, change).status == 200
     assert sum(len(each) for each in relay.rung().values()) == 1
-    assert relay.waiting("delayed") == (0, 0, 1)
+    assert [each["Attributes"]["MessageGroupId"][-2:] for each in relay.messages("replay")] == ["r0"]
+    assert relay.waiting("delayed") == (0, 0, 2)
 
 
 @pytest.mark.parametrize("change", [{"rate_per_second": 5}, {"max_concurrency": 2}, {"description": "d"}])

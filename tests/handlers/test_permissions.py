@@ -11,12 +11,15 @@ import pytest
 
 import app as lambdas
 from chalicelib import bootstrap
-from chalicelib.domain.endpoint import EndpointState
+from chalicelib.application.ingest import Post
+from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.gate import Queue
+from chalicelib.domain.retention import DAY_MS
 from chalicelib.wire import bell as bells
 from infra.functions import FUNCTIONS
 from infra.local.invocation import LambdaContext
 from infra.local.sqs_event import event_of
+from tests.fakes.fixed_clock import FixedClock
 from tests.handlers.conftest import MakeRelay
 from tests.handlers.relay import URL, Relay, forget, message, typed
 from tests.receiver import Receiver
@@ -51,6 +54,16 @@ def dynamodb(operation: str, params: Params) -> Iterator[Needed]:
         case _:
             index = params.get("IndexName")
             yield params["TableName"], f"/index/{index}" if index else "", f"dynamodb:{operation}"
+
+
+def s3(operation: str) -> Iterator[Needed]:
+    match operation:
+        case "ListObjectsV2":
+            yield "PayloadsBucket", "", "s3:ListBucket"
+        case "DeleteObjects":
+            yield "PayloadsBucket", "/*", "s3:DeleteObject"
+        case _:
+            yield "PayloadsBucket", "/*", f"s3:{operation}"
 
 
 def sqs(operation: str, params: Params) -> Iterator[Needed]:
@@ -94,7 +107,7 @@ class Watch:
             case "kms":
                 yield _HELD[operation], "", f"kms:{operation}"
             case "s3":
-                yield "PayloadsBucket", "/*", f"s3:{operation}"
+                yield from s3(operation)
             case _:
                 raise AssertionError(f"{service} is asked, and no policy speaks of it")
 
@@ -181,6 +194,20 @@ def test_the_api_answers_every_question(watch: Watch) -> None:
     with watch.running("api_handler"):
         for path in paths:
             assert relay.get(path).status == 200
+
+
+def test_the_api_replays_what_has_ended(watch: Watch, receiver: Receiver) -> None:
+    relay = watch.relay
+    made = relay.endpoint(url=receiver.url("/status/404"))
+    (delivery_id,) = relay.event(BIG, typed("t", "image/png"))["delivery_ids"]
+    watch.deliver()
+    (event,) = [row for row in relay.rows("events") if row["sk"]["S"].startswith("evt_")]
+    with watch.running("api_handler") as asked:
+        assert relay.call("POST", f"/v1/deliveries/{delivery_id}/replay").status == 202
+        assert relay.get(f"/v1/endpoints/{made['id']}/dead-letters").status == 200
+    assert ("ReplayQueue", "", "sqs:SendMessage") in asked
+    assert event["payload_key"]["S"]
+    watch.deliver("replay")
 
 
 def test_deliver_sends_retries_ends_and_disables(watch: Watch, receiver: Receiver) -> None:
@@ -286,4 +313,36 @@ def test_reconcile_rings_releases_and_disarms(watch: Watch) -> None:
         ("DelayedQueue", "", "sqs:SendMessage"),
         ("GatesTable", "", "dynamodb:PartiQLUpdate"),
         ("GatesTable", "/index/armed", "dynamodb:Query"),
+    } <= asked
+
+
+def test_retention_keeps_and_removes(watch: Watch, receiver: Receiver) -> None:
+    """As on AWS, where rows that are past their time go by themselves."""
+    relay = watch.relay
+    relay.endpoint(url=receiver.url("/status/404"), event_types=["dead"])
+    relay.event(BIG, typed("dead", "image/png"))
+    watch.deliver()
+    past = FixedClock(bootstrap.clock().now_ms() - 30 * DAY_MS)
+    manage = replace(bootstrap.manage_endpoints(), clock=past)
+    ingest = replace(bootstrap.ingest(), clock=past)
+    owing = manage.register(Endpoint(TENANT, "", URL, ("owed",), 0)).endpoint
+    for event_type in ("owed", "unheard"):
+        ingest.one(Post(TENANT, BIG, "image/png", event_type))
+        past.advance(ms=-10 * DAY_MS)
+    gone = manage.register(Endpoint(TENANT, "", URL, ("none",), 0)).endpoint
+    manage.change(gone, replace(gone, state=EndpointState.DELETED))
+    forget()
+    with watch.running("retention") as asked:
+        lambdas.retention(relay.sample("schedule"), LambdaContext("relay-retention"))
+    assert {each["sk"]["S"] for each in relay.rows("endpoints")} & {owing.id, gone.id} == {owing.id}
+    assert len(relay.stored_payloads()) == 2
+    assert {
+        ("EventsTable", "", "dynamodb:PartiQLUpdate"),
+        ("HistoryTable", "", "dynamodb:PartiQLUpdate"),
+        ("DeadLettersTable", "", "dynamodb:PartiQLUpdate"),
+        ("EndpointsTable", "", "dynamodb:DeleteItem"),
+        ("GatesTable", "", "dynamodb:DeleteItem"),
+        ("OwedTable", "", "dynamodb:Scan"),
+        ("PayloadsBucket", "", "s3:ListBucket"),
+        ("PayloadsBucket", "/*", "s3:DeleteObject"),
     } <= asked

@@ -7,7 +7,7 @@ from itertools import groupby, islice
 
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Key, Span, Tables
-from chalicelib.application.ports import Generations, Health, Page, StoredEvent
+from chalicelib.application.ports import Generations, GivenUp, Health, Page, StoredEvent
 from chalicelib.domain import gate as gates
 from chalicelib.domain import ids, retention
 from chalicelib.domain.change import Record
@@ -54,9 +54,9 @@ class DynamoReading:
     def delivery(self, tenant: str, endpoint_id: str, delivery_id: str, now_us: int) -> Generations | None:
         """Read what history has of one delivery."""
         partition = keys.endpoint_partition(tenant, endpoint_id)
-        span = Span(f"{delivery_id}#", f"{delivery_id}#~")
+        span = Span(f"{delivery_id}#", f"{delivery_id}#~", backwards=True)
         stretch = self._tables.query(keys.HISTORY, partition, span, _DELIVERY_ROWS)
-        told = _told(stretch.records, now_us // 1000)
+        told = _told(stretch.records[::-1], now_us // 1000)
         if not told:
             return None
         standing = self._standing(tenant, endpoint_id, now_us)
@@ -87,6 +87,31 @@ class DynamoReading:
             created = {each: _created(tenant, each, event_id) for each in some}
             found = self._tables.get(list(created.values()))
             yield from (each for each, key in created.items() if key in found)
+
+    def dead_letters(
+        self, tenant: str, endpoint_id: str, after: str, limit: int, now_ms: int
+    ) -> Page[GivenUp]:
+        """List an endpoint's dead letters, newest event first; those of one delivery are never parted."""
+        at = (keys.DEAD_LETTERS, keys.endpoint_partition(tenant, endpoint_id))
+        kept = (each for each in self._newest(at, Span("0", after or "g"), _ROWS) if _alive(each, now_ms))
+        found: list[Record] = []
+        for place, (_, group) in enumerate(groupby(kept, _delivery_of)):
+            if place == limit:
+                return self._letters(tenant, endpoint_id, found, _delivery_of(found[-1]))
+            found += group
+        return self._letters(tenant, endpoint_id, found)
+
+    def _letters(
+        self, tenant: str, endpoint_id: str, records: list[Record], after: str = ""
+    ) -> Page[GivenUp]:
+        ended = [rows.dead_letter_of(each) for each in records]
+        following = [
+            keys.attempt(tenant, endpoint_id, (each.delivery_id, each.generation + 1, keys.CREATED_NUMBER))
+            for each in ended
+        ]
+        begun = self._tables.get(following) if following else {}
+        letters = [GivenUp(each, key in begun) for each, key in zip(ended, following, strict=True)]
+        return Page(tuple(letters), after)
 
     def health(self, tenant: str, endpoint_id: str, holds: int, now_ms: int) -> Health | None:
         """Read an endpoint's gate and its last few holds, newest first."""

@@ -16,6 +16,7 @@ from chalicelib.domain.endpoint import (
     Transport,
     WrappedSecret,
 )
+from chalicelib.domain.ending import Cause, Ending
 from chalicelib.domain.event import Event, packed, unpacked
 from chalicelib.domain.gate import HoldReason, Spell
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome
@@ -142,6 +143,13 @@ def dead_letter_row(ended: Ended) -> dict[str, Any]:
     return {**ended_row(ended), "ttl": retention.dead_until_s(ended.at_ms)}
 
 
+def dead_letter_of(record: Record) -> Ended:
+    """Read a dead letter."""
+    delivery, generation = record["sk"].split("#")
+    reason = DeathReason(record["reason"])
+    return Ended(delivery, int(generation), record["event"], reason, record["at_ms"], record["attempts"])
+
+
 def history_of(record: Record) -> HistoryRow:
     """Read a history row of whichever kind its key says."""
     delivery, generation, number = record["sk"].split("#")
@@ -224,6 +232,7 @@ def endpoint_row(endpoint: Endpoint) -> dict[str, Any]:
         "version": endpoint.version,
         "changed_ms": endpoint.changed_ms,
         "state_ms": endpoint.state_ms,
+        "skip_before_ms": endpoint.skip_before_ms,
     }
 
 
@@ -248,6 +257,7 @@ def endpoint_of(record: Record) -> Endpoint:
         record["version"],
         record.get("changed_ms", 0),
         record.get("state_ms", 0),
+        record.get("skip_before_ms", 0),
     )
 
 
@@ -274,6 +284,18 @@ def idempotency_of(record: Record) -> Idempotency:
     """Read an idempotency key's claim."""
     key = record["pk"].partition("#")[2]
     return Idempotency(key, record["fingerprint"], record["answer"], record["ttl"])
+
+
+def ending_row(ending: Ending) -> dict[str, Any]:
+    """Write what is being ended of an endpoint."""
+    return {"version": ending.version, "due_ms": ending.due_ms, "cursor": ending.cursor}
+
+
+def ending_of(record: Record) -> Ending:
+    """Read what is being ended of an endpoint."""
+    endpoint_id, cause = record["sk"].split("#")
+    of = (record["pk"], endpoint_id, Cause(cause))
+    return Ending(*of, record["version"], record["due_ms"], record["cursor"])
 
 
 def fanout_row(fanout: Fanout) -> dict[str, Any]:

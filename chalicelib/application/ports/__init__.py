@@ -27,11 +27,24 @@ from chalicelib.application.ports.delivering import (
     Watching,
     Work,
 )
-from chalicelib.application.ports.keeping import ApiKey, Endpoints, Generations, Health, Keys, Page, Reading
+from chalicelib.application.ports.ending import Advanced, Endings, Grounds
+from chalicelib.application.ports.keeping import (
+    ApiKey,
+    Endpoints,
+    Generations,
+    GivenUp,
+    Health,
+    Keys,
+    Page,
+    Reading,
+)
+from chalicelib.application.ports.replaying import Replaying
+from chalicelib.application.ports.retaining import Expired, Letter, Retaining, Round, Shelf
 from chalicelib.application.ports.ringing import Bell, Bells, Hint, Receipts
 from chalicelib.application.ports.world import Clock, Dice, Unavailable
 
 __all__ = [
+    "Advanced",
     "ApiKey",
     "Bell",
     "Bells",
@@ -40,25 +53,34 @@ __all__ = [
     "Changed",
     "Clock",
     "Dice",
+    "Endings",
     "Endpoints",
+    "Expired",
     "FanningOut",
     "Fanout",
     "Finished",
     "Gates",
     "Generations",
+    "GivenUp",
+    "Grounds",
     "Health",
     "Hint",
     "Idempotency",
     "Keys",
+    "Letter",
     "Outbox",
     "Owing",
     "Page",
     "Payloads",
     "Reading",
     "Receipts",
+    "Replaying",
     "Reread",
+    "Retaining",
+    "Round",
     "Sealer",
     "Sender",
+    "Shelf",
     "StoredEvent",
     "Subscriber",
     "Unavailable",

@@ -155,14 +155,14 @@ class Watched:
     @property
     def numbers(self) -> tuple[str, ...]:
         """Number the lanes to look at."""
-        return lane_numbers(self.lanes, ordered=self.ordered)
+        return lane_numbers(self.lanes, ordered=self.ordered, replays=self.gate.replays)
 
 
 class Watching(Protocol):
     """What reconcile walks."""
 
-    def armed(self) -> Iterable[Watched]:
-        """Walk every endpoint that may have work."""
+    def armed(self, begin: float = 0.0) -> Iterable[Watched]:
+        """Walk every endpoint that may have work, all the way round from a part of it (0 to 1)."""
         ...
 
     def disarm(self, watched: Watched, before_ms: int) -> bool:

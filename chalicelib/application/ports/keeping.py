@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from chalicelib.application.ports.accepting import StoredEvent
-from chalicelib.domain.delivery import HistoryRow
+from chalicelib.domain.delivery import Ended, HistoryRow
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.gate import Gate, Spell
 
@@ -66,6 +66,14 @@ class Health:
     holds: tuple[Spell, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A generation that was given up on, and whether it has been replayed."""
+
+    ended: Ended
+    replayed: bool = False
+
+
 class Reading(Protocol):
     """Answers questions about events and deliveries."""
 
@@ -92,6 +100,15 @@ class Reading(Protocol):
         self, tenant: str, endpoint_id: str, after: str, limit: int, now_us: int
     ) -> Page[Generations]:
         """List an endpoint's deliveries, newest event first."""
+        ...
+
+    def dead_letters(
+        self, tenant: str, endpoint_id: str, after: str, limit: int, now_ms: int
+    ) -> Page[GivenUp]:
+        """List an endpoint's dead letters, newest event first; those of one delivery are never parted.
+
+        So a page may hold a few more than its limit. `after` is a delivery's id.
+        """
         ...
 
     def health(self, tenant: str, endpoint_id: str, holds: int, now_ms: int) -> Health | None:

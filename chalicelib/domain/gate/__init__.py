@@ -21,6 +21,7 @@ from chalicelib.domain.gate.ask import (
     moments,
 )
 from chalicelib.domain.gate.holds import (
+    bell_due,
     current_hold,
     expects_bell,
     held_between,
@@ -43,6 +44,7 @@ from chalicelib.domain.gate.record import (
     Rules,
     Spell,
     new_record,
+    of_replays,
     read,
 )
 from chalicelib.domain.gate.settle import (
@@ -81,6 +83,7 @@ __all__ = [
     "alerted",
     "and_alert",
     "ask",
+    "bell_due",
     "current_hold",
     "drained",
     "ends_hold",
@@ -95,6 +98,7 @@ __all__ = [
     "moved",
     "new_record",
     "not_noted",
+    "of_replays",
     "opening",
     "overfull",
     "queue_for",

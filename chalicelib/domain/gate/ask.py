@@ -25,16 +25,21 @@ from chalicelib.domain.gate.settle import mine, nobody_else_waits, opening
 
 GRANT_MAX = 10
 LANE_BUSY_WAIT = SECOND // 4
+REPLAY_WAIT = SECOND
 _FULL = buckets.FULL
 _PACED = (HoldReason.RATE_LIMIT, HoldReason.RAMP)
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A wait of the whole endpoint; `until` is None for as long as its owner wants."""
+    """A wait of the whole endpoint; `until` is None for as long as its owner wants.
+
+    `alone`: only this lane waits, one of replays, for what first attempts leave.
+    """
 
     until: int | None
     reason: HoldReason
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,8 @@ class Ask:
     `more`: it has further ones. `quiet`: it needs no further bell from now on, as this visit leaves one.
     `in_turn`: it makes its attempts one after another, so that one slot is enough for all.
     `waited`: it was held and has come back; it takes what there is as soon as there is any, or a lane that
-    always comes at the right moment for a full batch would be first for ever.
+    always comes at the right moment for a full batch would be first for ever. `replay`: it takes only what
+    first attempts leave: half of the bucket and of the slots stay free, and a single slot goes in turns.
     """
 
     lane: str
@@ -54,6 +60,7 @@ class Ask:
     quiet: bool = False
     in_turn: bool = False
     waited: bool = False
+    replay: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +74,10 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A change of the breaker that must come before anything is admitted."""
+    """A change that must come before anything is admitted; `opens`: it opens the breaker."""
 
     change: Change
+    opens: bool = True
 
 
 def ask(gate: Gate, wish: Ask, now: int, rules: Rules) -> Grant | Turn | Hold:
@@ -110,33 +118,80 @@ def _past_breaker(gate: Gate, wish: Ask, now: int, rules: Rules) -> Grant | Turn
             assert_never(gate.state)
 
 
-def _admit(gate: Gate, wish: Ask, now: int, rules: Rules) -> Grant | Hold:
+def _admit(gate: Gate, wish: Ask, now: int, rules: Rules) -> Grant | Turn | Hold:
     permille = _ramped(gate, now, rules)
     withheld = min(gate.cap * (_FULL - permille) // _FULL, gate.cap - 1)
+    bucket = buckets.bucket_of(gate.rate, gate.burst, permille)
+    if gate.cap - withheld == 1 and (wait := _in_turns(gate, wish, now)) is not None:
+        return wait
+    if wish.replay:
+        return _admit_replay(gate, wish, _Room(withheld, bucket), now, rules)
     free = gate.slots - withheld + _freed(gate, wish.lane)
     if free < 1:
         return Hold(now + LANE_BUSY_WAIT, HoldReason.RAMP if withheld else HoldReason.ENDPOINT_CAP)
-    bucket = buckets.bucket_of(gate.rate, gate.burst, permille)
     wanted = min(GRANT_MAX, len(wish.keys), GRANT_MAX if wish.in_turn else free)
     at_once, soon = bucket.tokens(gate.tat, now), bucket.tokens(gate.tat, now, rules.reserve)
     slow = HoldReason.RATE_LIMIT if permille == _FULL else HoldReason.RAMP
     if at_once < 1 and soon < (1 if wish.waited else wanted):
         soonest = bucket.refilled(gate.tat) - rules.reserve
-        return Hold(soonest if wish.waited else _worth_coming(bucket, gate, wish, wanted, rules), slow)
+        worth = _worth_coming(bucket, gate, wish, wanted, rules.reserve)
+        return Hold(soonest if wish.waited else worth, slow)
     count = min(wanted, soon)
     take = _Take(wish, count, withheld, bucket, slow if at_once < wanted else None)
     tests = (*_unturned(gate, rules), Test("hold_until", Op.LE, now))
     return _grant(gate, take, bucket.spend(gate.tat, now, count, rules.reserve), tests, now, rules)
 
 
-def _worth_coming(bucket: Bucket, gate: Gate, wish: Ask, wanted: int, rules: Rules) -> int:
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What the recovery ramp leaves of an endpoint: slots withheld from all, and its bucket."""
+
+    withheld: int
+    bucket: Bucket
+
+
+def _admit_replay(gate: Gate, wish: Ask, room: _Room, now: int, rules: Rules) -> Grant | Hold:
+    """Let replays in for what leaves half of the slots and of the bucket free, and reserve nothing ahead."""
+    withheld = room.withheld + (gate.cap - room.withheld) // 2
+    free = gate.slots - withheld + _freed(gate, wish.lane)
+    if free < 1:
+        return Hold(now + REPLAY_WAIT, HoldReason.ENDPOINT_CAP, alone=True)
+    bucket = replace(room.bucket, ahead=max(room.bucket.cost, room.bucket.ahead // 2))
+    wanted = min(GRANT_MAX, len(wish.keys), free)
+    count = min(wanted, bucket.tokens(gate.tat, now))
+    if count < 1:
+        return Hold(_worth_coming(bucket, gate, wish, wanted, 0), HoldReason.RATE_LIMIT, alone=True)
+    tests = (*_unturned(gate, rules), Test("hold_until", Op.LE, now))
+    take = _Take(wish, count, withheld, bucket)
+    return _grant(gate, take, bucket.spend(gate.tat, now, count), tests, now, rules)
+
+
+def _in_turns(gate: Gate, wish: Ask, now: int) -> Turn | Hold | None:
+    """Let first attempts and replays alternate where one request at a time may go; None: it may ask.
+
+    A replay that finds the slot taken says so, and the first attempt after the next leaves it to it; after
+    a replay, first attempts have a moment to come.
+    """
+    if not wish.replay:
+        yields = not gate.replayed and gate.replay_asks + SECOND > now
+        return Hold(now + LANE_BUSY_WAIT, HoldReason.ENDPOINT_CAP) if yields else None
+    if gate.slots + _freed(gate, wish.lane) < gate.cap:
+        if gate.replay_asks + SECOND // 2 < now:
+            return Turn(Change((), {"replay_asks": now}, {}), opens=False)
+        return Hold(now + LANE_BUSY_WAIT, HoldReason.ENDPOINT_CAP, alone=True)
+    if gate.replayed and gate.seen + LANE_BUSY_WAIT > now:
+        return Hold(gate.seen + LANE_BUSY_WAIT, HoldReason.ENDPOINT_CAP, alone=True)
+    return None
+
+
+def _worth_coming(bucket: Bucket, gate: Gate, wish: Ask, wanted: int, reserve: int) -> int:
     """Say when a full batch can go: all that is wanted, two of the largest grants when there is more.
 
     Not so late that the bucket overflows meanwhile.
     """
     batch = 2 * GRANT_MAX if wish.more else wanted
     most = bucket.ahead // bucket.cost * 9 // 10
-    return bucket.refilled(gate.tat, max(1, min(batch - rules.reserve // bucket.cost, most)))
+    return bucket.refilled(gate.tat, max(1, min(batch - reserve // bucket.cost, most)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +228,16 @@ def _grant(  # noqa: PLR0913 - the one place where a grant's parts meet
 def _noticed(gate: Gate, wish: Ask, now: int) -> dict[str, Any]:
     """Note when the gate, and a lane that rings no more, were last looked at."""
     quiet = wish.quiet or wish.lane in gate.quiet
-    return {"seen": now} | ({f"Q{wish.lane}": now} if quiet else {})
+    noticed: dict[str, Any] = {"seen": now} | ({f"Q{wish.lane}": now} if quiet else {})
+    if wish.replay and (gate.cap == 1 or gate.ramp_from):
+        return noticed | {"replayed": now, "replay_asks": 0}
+    return noticed | ({"replayed": 0} if gate.replayed else {})
 
 
 def _spell_after(gate: Gate, take: _Take, now: int) -> Change:
     """Begin a hold when not all can go at once, end one when nothing is left waiting."""
+    if take.wish.replay:
+        return Change((), {}, {})
     left = take.wish.more or take.count < len(take.wish.keys) or not nobody_else_waits(gate, take.wish.lane)
     if holds.crowded(gate) or gate.held_for is take.slow:
         return Change((), {}, {})

@@ -39,6 +39,13 @@ def hold_asked(gate: Gate, until: int, now: int) -> Change:
     return Change(tests, {**begun.sets, "hold_until": until}, begun.adds)
 
 
+def bell_due(gate: Gate, lane: str, due: int) -> Change | None:
+    """Note when the one bell of a lane is due that waits alone, its endpoint not being held; None: known."""
+    if gate.quiet.get(lane, 0) + QUIET_FOR // 2 >= due:
+        return None
+    return Change((), {f"Q{lane}": due}, {})
+
+
 def expects_bell(gate: Gate, lane: str, now: int) -> bool:
     """Say whether a lane needs no bell: its own will come, or its endpoint is switched off."""
     return not gate.enabled or gate.quiet.get(lane, 0) + QUIET_FOR > now

@@ -107,7 +107,8 @@ class Gate:
     when the owner's switch was off. `quiet` says of each lane that needs no further bell when it was last
     looked at, or when its one bell is due. `streak` counts timeouts in a row, `answers` quick answers in a
     row; `sent` all sends until `seen`, `sent_before` those until `minute_from`, `per_s` the rate of the
-    minute before.
+    minute before. `replays`: it may have a line of replays. While one request at a time may go, `replayed` is
+    when a replay was last let in (0: since then a first attempt was), `replay_asks` when one asked in vain.
     """
 
     tat: int
@@ -143,6 +144,10 @@ class Gate:
     minute_from: int = 0
     per_s: int = 0
     died: int = 0
+    ordered: bool = False
+    replays: bool = False
+    replayed: int = 0
+    replay_asks: int = 0
     leases: Mapping[str, Lease] = field(default_factory=dict)
     quiet: Mapping[str, int] = field(default_factory=dict)
 
@@ -181,6 +186,11 @@ def new_record(rate: int, burst: int, cap: int, *, rules: Rules) -> dict[str, An
     }
 
 
+def of_replays(lane: str) -> bool:
+    """Say whether a lane's number is that of a line of replays."""
+    return lane.startswith("r")
+
+
 def read(record: Record) -> Gate:
     """Read a gate from its record."""
     return Gate(
@@ -217,6 +227,10 @@ def read(record: Record) -> Gate:
         minute_from=record["minute_from"],
         per_s=record.get("per_s", 0),
         died=record.get("died", 0),
+        ordered="ordered" in record,
+        replays="replays" in record,
+        replayed=record.get("replayed", 0),
+        replay_asks=record.get("replay_asks", 0),
         leases={name[1:]: _lease(each) for name, each in record.items() if name.startswith("L")},
         quiet={name[1:]: each for name, each in record.items() if name.startswith("Q")},
     )

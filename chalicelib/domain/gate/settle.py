@@ -8,7 +8,7 @@ from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.gate import holds
 from chalicelib.domain.gate.alerts import alerted
 from chalicelib.domain.gate.queues import minute_over
-from chalicelib.domain.gate.record import Breaker, Claim, Gate, HoldReason, Lease, Rules
+from chalicelib.domain.gate.record import Breaker, Claim, Gate, HoldReason, Lease, Rules, of_replays
 from chalicelib.domain.outcome import Evidence
 
 
@@ -59,6 +59,8 @@ def ends_hold(leaving: Leaving, claim: Claim, told: Sequence[Told]) -> bool:
     """Say whether settling a claim ends the hold that goes on."""
     if claim.probe:
         return any(each.evidence is Evidence.ALIVE for each in told)
+    if of_replays(claim.lane):
+        return False
     return leaving.last and nobody_else_waits(leaving.gate, claim.lane)
 
 
@@ -72,7 +74,8 @@ def drained(gate: Gate, lane: str, now: int) -> Change | None:
     if lane not in gate.quiet:
         return None
     same = Test(f"Q{lane}", Op.EQ, gate.quiet[lane])
-    if not nobody_else_waits(gate, lane) or gate.state is not Breaker.CLOSED:
+    waits = of_replays(lane) or not nobody_else_waits(gate, lane)
+    if waits or gate.state is not Breaker.CLOSED:
         return Change((same,), {}, {}, (f"Q{lane}",))
     over = holds.end(gate, now)
     noting = holds.not_noted(gate, now, ending=True)
@@ -143,5 +146,8 @@ def _spell_after(leaving: Leaving, claim: Claim, told: Sequence[Told], now: int)
 
 
 def nobody_else_waits(gate: Gate, lane: str) -> bool:
-    """Say whether no other lane waits for a bell of its own; while one does, a hold goes on."""
-    return not any(other != lane for other in gate.quiet)
+    """Say whether no other lane waits for a bell of its own; while one does, a hold goes on.
+
+    That of replays does not count: it waits for what others leave as much as for its endpoint.
+    """
+    return not any(other != lane and not of_replays(other) for other in gate.quiet)

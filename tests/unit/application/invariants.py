@@ -9,14 +9,16 @@ from chalicelib.domain import ids
 from chalicelib.domain.delivery import Attempt, Created, Ended, HistoryRow
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.outcome import Outcome
-from tests.unit.application.world import World, number_of
+from tests.unit.application.world import World, generation_of, number_of
+
+Generation = tuple[str, int]
 
 
 def check(world: World) -> None:
     """Hold the world to conservation, exclusion and slots."""
-    history: dict[str, list[HistoryRow]] = defaultdict(list)
+    history: dict[Generation, list[HistoryRow]] = defaultdict(list)
     for row in world.all_history():
-        history[row.delivery_id].append(row)
+        history[row.delivery_id, row.generation].append(row)
     check_conservation(world, history)
     check_attempts(world, history)
     for record in world.records_of(keys.GATES):
@@ -24,9 +26,9 @@ def check(world: World) -> None:
         assert gate.slots + gate.held_slots == gate.cap, "slots leak"
 
 
-def check_conservation(world: World, history: Mapping[str, Sequence[HistoryRow]]) -> None:
-    """Hold to invariant 1: a delivery that was created is owed or has ended, never neither."""
-    owed = [each.delivery_id for each in world.owed()]
+def check_conservation(world: World, history: Mapping[Generation, Sequence[HistoryRow]]) -> None:
+    """Hold to invariant 1: a delivery that was created is owed or has ended, never neither; each generation."""
+    owed = [(each.delivery_id, each.generation) for each in world.owed()]
     assert len(owed) == len(set(owed)), "a delivery is owed twice"
     assert all(isinstance(told[0], Created) for told in history.values()), "a delivery was never created"
     ended = {delivery for delivery, told in history.items() if _has_ended(told[-1])}
@@ -34,21 +36,21 @@ def check_conservation(world: World, history: Mapping[str, Sequence[HistoryRow]]
     assert all(not _has_ended(row) for told in history.values() for row in told[:-1]), "it ended twice"
 
 
-def check_attempts(world: World, history: Mapping[str, Sequence[HistoryRow]]) -> None:
+def check_attempts(world: World, history: Mapping[Generation, Sequence[HistoryRow]]) -> None:
     """Hold to invariant 2: no delivery is sent by two at once, no number is used twice or left out."""
     attempts = {
         delivery: [each for each in told if isinstance(each, Attempt)] for delivery, told in history.items()
     }
-    sent: dict[str, list[int]] = defaultdict(list)
+    sent: dict[Generation, list[int]] = defaultdict(list)
     for each in world.sender.sent:
-        sent[each.delivery_id].append(number_of(each))
+        sent[each.delivery_id, generation_of(each)].append(number_of(each))
     for delivery, told in attempts.items():
         assert [each.number for each in told] == list(range(1, len(told) + 1)), "a number is missing"
         numbers = sent[delivery]
         assert len(numbers) == len(set(numbers)), "an attempt number was used twice"
         assert max(numbers, default=0) <= len(told) + 1, "an attempt was left out"
     for owed in world.owed():
-        told = attempts[owed.delivery_id]
+        told = attempts[owed.delivery_id, owed.generation]
         arrived = bool(told) and told[-1].outcome is Outcome.SUCCESS
         assert owed.made == len(told) - arrived, "an owed row and history differ"
     assert not world.sender.doubled, "a delivery was sent by two at once"

@@ -5,21 +5,28 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
+from chalicelib.adapters.dynamodb.endings import DynamoEndings
 from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
 from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
 from chalicelib.adapters.dynamodb.reading import DynamoReading
+from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
+from chalicelib.adapters.dynamodb.retaining import DynamoRetaining
 from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWatching, DynamoWork
 from chalicelib.application.admission import Admission, Decisions
 from chalicelib.application.deliver import Deliver
+from chalicelib.application.end_owed import EndOwed
 from chalicelib.application.endpoints import ManageEndpoints
 from chalicelib.application.fan_out import FanOutLater
 from chalicelib.application.gatekeeper import Gatekeeper, KnownGates
 from chalicelib.application.holding import Holding
 from chalicelib.application.ingest import Ingest
 from chalicelib.application.lane_bells import LaneBells
+from chalicelib.application.measure_backlog import MeasureBacklog
 from chalicelib.application.notify import Notify
 from chalicelib.application.questions import Questions
 from chalicelib.application.reconcile import Reconcile
+from chalicelib.application.replay import Replay
+from chalicelib.application.retention import Retention
 from chalicelib.application.settlement import Settlement
 from chalicelib.application.visit import Visit
 from chalicelib.domain.target import Policy
@@ -91,6 +98,10 @@ class Process:
             dice,
             world.rules,
         )
+        self.end_owed = EndOwed(
+            DynamoEndings(self.tables), self.endpoints, self.gates, self.work, self.bells, clock
+        )
+        self.backlog = MeasureBacklog(self.endpoints, self.gates, self.work, clock)
         self.fan_out = FanOutLater(self.fanning_out, self.capturing, self.bells, clock)
         self.reconcile = Reconcile(
             DynamoWatching(self.tables), self.work, self.gates, self.bells, self.fan_out, clock
@@ -101,7 +112,11 @@ class Process:
         self.noticing = DynamoNoticing(self.tables)
         self.notify = Notify(self.noticing, self.announcer, clock, dice, world.notice_rules)
         self.manage = ManageEndpoints(self.endpoints, self.sealer, clock, dice, Policy(), self.bells)
+        self.retaining = DynamoRetaining(self.tables)
+        self.retention = Retention(self.retaining, self.payloads, clock, sweeps_rows=True)
         self.questions = Questions(DynamoReading(self.tables), self.endpoints, self.payloads, clock)
+        self.replaying = DynamoReplaying(self.tables)
+        self.replay = Replay(self.replaying, self.questions, self.bells, clock)
 
     @property
     def deliver(self) -> Deliver:

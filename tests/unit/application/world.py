@@ -62,7 +62,7 @@ class Waiting:
     @property
     def as_received(self) -> Bell:
         """Give the bell as the deliver function's handler does: once given back it names no rows."""
-        return self.bell if self.received == 1 else replace(self.bell, hints=())
+        return self.bell if self.received == 1 else replace(self.bell, hints=(), came_back=True)
 
 
 class World:
@@ -84,6 +84,7 @@ class World:
         self.waiting: list[Waiting] = []
         self.delayed: list[Delayed] = []
         self.fan_outs: list[tuple[str, str]] = []
+        self.endings: list[tuple[str, str]] = []
         self.function_ms = FUNCTION_MS
         self.losing = self.bells_rung = self.registered = 0
         self.numbers = itertools.count(1)
@@ -199,6 +200,20 @@ class World:
         """Fan an event out; None when the process was killed."""
         return self.run(lambda it: it.fan_out.run(TENANT, event_id), process)
 
+    def endings_called(self, process: Process | None = None) -> int:
+        """Do what the function behind the queue of endings does, once for each call; the number ended."""
+        called, self.endings = self.endings, []
+        ended = [self.end_owed(*each, process or self.usual) for each in called]
+        return sum(each or 0 for each in ended)
+
+    def end_owed(self, tenant: str, endpoint_id: str, process: Process | None = None) -> int | None:
+        """End what an endpoint's endings say; None when the process was killed."""
+        return self.run(lambda it: it.end_owed.run(tenant, endpoint_id, lambda: self.function_ms), process)
+
+    def call_endings(self, process: Process | None = None) -> None:
+        """Do what the schedule of endings does."""
+        self.run(lambda it: it.end_owed.call_waiting(), process)
+
     def sweep(self, process: Process | None = None) -> Swept:
         """Reconcile once."""
         swept = self.run(lambda it: it.reconcile.run(), process)
@@ -236,6 +251,7 @@ class World:
         self.waiting.clear()
         self.delayed.clear()
         self.fan_outs.clear()
+        self.endings.clear()
 
     def _collect(self, bells: MemoryBells) -> None:
         self.losing = max(0, self.losing - len(bells.lost))
@@ -244,6 +260,8 @@ class World:
         self._enqueue(bells.take_rung())
         self.delayed += bells.delayed
         self.fan_outs += bells.fan_outs
+        self.endings += bells.endings
+        bells.endings.clear()
         bells.delayed.clear()
         bells.fan_outs.clear()
 
@@ -330,6 +348,11 @@ def posted(event_type: str = "order.paid", body: bytes = b'{"n":1}', key: str | 
 def lane_of(endpoint: Endpoint, number: str = "0") -> Lane:
     """Name a lane of an endpoint."""
     return Lane(endpoint.tenant, endpoint.id, number)
+
+
+def generation_of(sent: Sent) -> int:
+    """Read an attempt's generation from its request."""
+    return int(dict(sent.request.headers)["Relay-Generation"])
 
 
 def number_of(sent: Sent) -> int:
