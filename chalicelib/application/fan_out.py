@@ -17,6 +17,7 @@ from chalicelib.application.ports import (
     Hint,
     Owing,
     Subscriber,
+    Unavailable,
 )
 from chalicelib.domain import gate as gates
 from chalicelib.domain import ids
@@ -80,6 +81,14 @@ def _named(lane: Lane, hints: Sequence[Hint]) -> tuple[Hint, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkedOff:
+    """How many deliveries waiting fan-outs came to, and how many fan-outs failed."""
+
+    written: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class FanOutLater:
     """Does the fan-outs that ingest left, one chunk and one transaction at a time.
 
@@ -112,9 +121,15 @@ class FanOutLater:
             fanout = replace(fanout, cursor=cursor) if rest else None
         return written
 
-    def run_waiting(self, older_than_ms: int) -> int:
-        """Fan out every event that waits since before a moment."""
-        return sum(self.run(each.tenant, each.event_id) for each in self.store.waiting(older_than_ms))
+    def run_waiting(self, older_than_ms: int) -> WorkedOff:
+        """Fan out every event that waits since before a moment; one that fails waits on, and stops none."""
+        written = failed = 0
+        for each in self.store.waiting(older_than_ms):
+            try:
+                written += self.run(each.tenant, each.event_id)
+            except Unavailable:
+                failed += 1
+        return WorkedOff(written, failed)
 
     def _chunk(self, fanout: Fanout) -> tuple[tuple[Subscriber, ...], bool]:
         now_ms = self.clock.now_ms()

@@ -1,10 +1,11 @@
 """Reconcile: rings what nobody looked at. A watchdog: nothing normal waits for it."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import takewhile
+from operator import add
 
 from chalicelib.application.fan_out import FanOutLater
-from chalicelib.application.ports import Bell, Bells, Clock, Gates, Watched, Watching, Work
+from chalicelib.application.ports import Bell, Bells, Clock, Gates, Unavailable, Watched, Watching, Work
 from chalicelib.domain import gate as gates
 from chalicelib.domain.delivery import Lane, Owed
 from chalicelib.domain.gate import Gate
@@ -16,6 +17,9 @@ SOON_MS = 15 * 60_000
 SWEEP_MS = 90_000
 DISARM_AFTER_MS = 10 * 60_000
 FAN_OUT_AFTER_MS = 60_000
+SWEEPS_EVERY_MS = 60_000
+# Multiples of it, less their whole part, are spread evenly however many of them there are.
+_GOLDEN = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,10 @@ class Swept:
     released: int = 0
     disarmed: int = 0
     fanned_out: int = 0
+    failed: int = 0
+
+    def __add__(self, other: "Swept") -> "Swept":
+        return Swept(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +50,24 @@ class Reconcile:
     clock: Clock
 
     def run(self) -> Swept:
-        """Look once at every armed endpoint and at every waiting fan-out."""
-        fanned_out = self.fan_out.run_waiting(self.clock.now_ms() - FAN_OUT_AFTER_MS)
-        totals = [self._endpoint(watched) for watched in self.watching.armed()]
-        return Swept(
-            len(totals),
-            sum(each.rung for each in totals),
-            sum(each.delayed for each in totals),
-            sum(each.released for each in totals),
-            sum(each.disarmed for each in totals),
-            fanned_out,
-        )
+        """Look once at every armed endpoint and at every waiting fan-out.
+
+        What fails is counted and left to the next sweep: it keeps nobody else from being looked at.
+        """
+        total = self._fan_outs()
+        for watched in self.watching.armed(_begin(self.clock.now_ms())):
+            try:
+                total += self._endpoint(watched)
+            except Unavailable:
+                total += Swept(1, failed=1)
+        return total
+
+    def _fan_outs(self) -> Swept:
+        try:
+            done = self.fan_out.run_waiting(self.clock.now_ms() - FAN_OUT_AFTER_MS)
+        except Unavailable:
+            return Swept(failed=1)
+        return Swept(fanned_out=done.written, failed=done.failed)
 
     def _endpoint(self, watched: Watched) -> Swept:
         now_ms = self.clock.now_ms()
@@ -118,6 +133,11 @@ class Reconcile:
         released = gates.and_alert(gates.release(lease, lane.number), self.clock.now_us(), died=True)
         (answer,) = self.gates.change([(owner, released)])
         return int(answer.made)
+
+
+def _begin(now_ms: int) -> float:
+    """Say where a sweep begins, as a part of the way round: sweeps that break off begin all over in turn."""
+    return (now_ms // SWEEPS_EVERY_MS) * _GOLDEN % 1
 
 
 def _held(gate: Gate, now_us: int) -> bool:

@@ -3,8 +3,12 @@
 from dataclasses import asdict
 
 from chalicelib import bootstrap
+from chalicelib.application.ports import Unavailable
 
 
 def handle() -> None:
-    """Sweep once and log what was done."""
-    bootstrap.log().info("reconcile.swept", extra=asdict(bootstrap.reconcile().run()))
+    """Sweep once and log what was done; fails at the end, for its alarm, when some of it could not be."""
+    swept = bootstrap.reconcile().run()
+    bootstrap.log().info("reconcile.swept", extra=asdict(swept))
+    if swept.failed:
+        raise Unavailable(f"the store or a queue failed {swept.failed} times; the next sweep tries again")

@@ -250,3 +250,15 @@ def test_a_sweep_that_fails_fails_the_function(relay: Relay) -> None:
     relay.drop_table("gates")
     with pytest.raises(Exception, match="store"):
         lambdas.reconcile(relay.sample("schedule"), LambdaContext("relay-reconcile"))
+
+
+def test_a_sweep_that_fails_in_places_says_what_it_did_and_fails_the_function(
+    relay: Relay, lines: Lines
+) -> None:
+    relay.endpoint()
+    relay.event()
+    relay.drop_table("owed")
+    with pytest.raises(Exception, match="the store or a queue failed 1 times"):
+        lambdas.reconcile(relay.sample("schedule"), LambdaContext("relay-reconcile"))
+    line = lines.named("reconcile.swept")[-1]
+    assert (line["watched"], line["failed"]) == (1, 1)

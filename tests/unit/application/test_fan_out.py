@@ -6,7 +6,7 @@ import pytest
 
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.application import fan_out
-from chalicelib.application.fan_out import CHUNK, HINTS_MAX, bells_for, plan
+from chalicelib.application.fan_out import CHUNK, HINTS_MAX, WorkedOff, bells_for, plan
 from chalicelib.application.ports import Subscriber
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Created
@@ -115,9 +115,9 @@ def test_every_fan_out_that_has_waited_is_done() -> None:
     before_ms = world.clock.now_ms()
     world.usual.faults.fail_next(method="get")
     world.accept([posted()], world.usual)
-    assert world.usual.fan_out.run_waiting(before_ms) == 2
-    assert world.usual.fan_out.run_waiting(before_ms + 1) == 2
-    assert world.usual.fan_out.run_waiting(before_ms + 1) == 0
+    assert world.usual.fan_out.run_waiting(before_ms) == WorkedOff(2)
+    assert world.usual.fan_out.run_waiting(before_ms + 1) == WorkedOff(2)
+    assert world.usual.fan_out.run_waiting(before_ms + 1) == WorkedOff(0)
 
 
 def subscriber(number: int, *, lanes: int = 1, age_ms: int = 1) -> Subscriber:
