@@ -77,6 +77,7 @@ class Settings(BaseModel):
     require_https: bool = True
     allowed_ports: Ports = frozenset({443})
     allow_keyless: bool = False
+    sweep_expired_rows: bool = False
     strict_aws: bool = False
     log_level: Annotated[str, Field(pattern="^(DEBUG|INFO|WARNING|ERROR)$")] = "INFO"
     real_aws: bool = True

@@ -99,11 +99,12 @@ def _api() -> Function:
         "IdempotencyTable": READ + INSERT,
         "TenantsTable": READ + INSERT + UPDATE,
         "FanoutsTable": READ + INSERT,
+        "EndingsTable": INSERT,
         "NoticesTable": READ,
     }
     grants = (
         *_tables(tables),
-        *_queues(SEND, *LANE_QUEUES, "DelayedQueue", "FanOutQueue"),
+        *_queues(SEND, *LANE_QUEUES, "DelayedQueue", "FanOutQueue", "EndingsQueue"),
         *_payloads("s3:GetObject", "s3:PutObject"),
         Grant("SecretsKey", ("kms:Decrypt", "kms:Encrypt")),
     )
@@ -119,6 +120,7 @@ def _deliver(name: str, queue: str, most: int) -> Function:
         "EventsTable": READ,
         "EndpointsTable": READ + INSERT,
         "DeadLettersTable": INSERT,
+        "EndingsTable": INSERT,
     }
     grants = (
         *_tables(tables),
@@ -154,6 +156,29 @@ def _fan_out() -> Function:
     return Function("fan_out", 20, grants, "FanOutQueue")
 
 
+def _end_owed() -> Function:
+    """End in pages what an owner's word, or time, has ended, and call itself again when that takes long."""
+    tables = {
+        "EndingsTable": READ + INSERT + DELETE,
+        "EndpointsTable": READ,
+        "GatesTable": READ + UPDATE,
+        "OwedTable": READ + INSERT + DELETE,
+        "HistoryTable": READ + INSERT,
+        "DeadLettersTable": INSERT,
+    }
+    grants = (*_tables(tables), *_queues(SEND, "EndingsQueue"), *_queues(RECEIVE, "EndingsQueue"))
+    return Function("end_owed", 10, grants, "EndingsQueue")
+
+
+def _call_endings() -> Function:
+    """Call for what is to be ended and nobody was told of, or what is due by now."""
+    return Function(
+        "call_endings",
+        2,
+        (*_tables({"EndingsTable": ("dynamodb:Scan",)}), *_queues(SEND, "EndingsQueue")),
+    )
+
+
 def _reconcile() -> Function:
     """Ring the lanes that nobody looked at, and fan out what nobody was told of."""
     grants = (
@@ -181,6 +206,21 @@ def _notify() -> Function:
     return Function("notify", 2, grants)
 
 
+def _retention() -> Function:
+    """Prolong what is still needed and remove what is not; rows are removed here on emulators alone."""
+    tables = {
+        "EventsTable": READ + UPDATE,
+        "OwedTable": (*READ, "dynamodb:Scan"),
+        "HistoryTable": (*READ, "dynamodb:PartiQLUpdate"),
+        "DeadLettersTable": (*READ, *UPDATE, "dynamodb:Scan"),
+        "EndpointsTable": (*READ, *DELETE, "dynamodb:Scan"),
+        "GatesTable": DELETE,
+        "FanoutsTable": READ + UPDATE,
+    }
+    grants = (*_tables(tables), *_payloads("s3:DeleteObject"))
+    return Function("retention", 2, grants)
+
+
 FUNCTIONS: Final = (
     _api(),
     *(_deliver(f"deliver_shard_{number}", queue, 50) for number, queue in enumerate(SHARDS)),
@@ -191,4 +231,7 @@ FUNCTIONS: Final = (
     _fan_out(),
     _notify(),
     _reconcile(),
+    _retention(),
+    _end_owed(),
+    _call_endings(),
 )

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.retention import DAY_S
 from infra.template import settle
 from tests.infra.lookup import QUEUE, TABLE, of_type
 
@@ -20,12 +21,13 @@ KEYS = {
     "relay-idempotency": ALONE,
     "relay-tenants": PAIR,
     "relay-fanouts": PAIR,
+    "relay-endings": PAIR,
     "relay-notices": PAIR,
 }
 FIFO = {
     f"relay-{name}.fifo" for name in ("shard-0", "shard-1", "shard-2", "shard-3", "slow", "hot-0", "replay")
 }
-STANDARD = {"relay-delayed", "relay-fan-out"}
+STANDARD = {"relay-delayed", "relay-fan-out", "relay-endings"}
 ONLY_HERE = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
 
 
@@ -141,3 +143,22 @@ def test_every_name_carries_the_prefix(source: dict[str, Any]) -> None:
     ]
     assert len(names) == len(KEYS) + len(FIFO) + len(STANDARD) + 3
     assert all(name.startswith("other-") for name in names)
+
+
+def test_retention_tells_when_nothing_goes_and_when_it_does_not_run(on_aws: dict[str, Any]) -> None:
+    alarms = of_type(on_aws, "AWS::CloudWatch::Alarm")
+    overdue, silent = alarms["RetentionOverdueAlarm"], alarms["RetentionSilentAlarm"]
+    assert (overdue["MetricName"], overdue["Statistic"], overdue["Threshold"]) == (
+        "retention_overdue",
+        "Maximum",
+        1,
+    )
+    assert (silent["MetricName"], silent["Statistic"], silent["TreatMissingData"]) == (
+        "retention_finished",
+        "Sum",
+        "breaching",
+    )
+    for each in (overdue, silent):
+        assert (each["Namespace"], each["Period"]) == ("Relay", DAY_S)
+        assert each["Dimensions"] == [{"Name": "prefix", "Value": "relay-"}]
+        assert each["AlarmName"].startswith("relay-")

@@ -173,6 +173,8 @@ class DynamoFanningOut:
     def waiting(self, older_than_ms: int) -> Iterator[Fanout]:
         """Walk the fan-outs of events received before a moment."""
         for record in self._tables.walk(keys.FANOUTS):
+            if record["pk"] == keys.INSTALLATION:
+                continue
             fanout = rows.fanout_of(record)
             if ids.created_ms(fanout.event_id) < older_than_ms:
                 yield fanout

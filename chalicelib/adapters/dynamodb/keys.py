@@ -3,15 +3,20 @@
 from chalicelib.adapters.dynamodb.records import Key
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Lane, Owed, attempt_key
+from chalicelib.domain.ending import Cause
 
 EVENTS, OWED, HISTORY = "events", "owed", "history"
 ENDPOINTS, SUBS, GATES = "endpoints", "subs", "gates"
 DEAD_LETTERS, IDEMPOTENCY, TENANTS, FANOUTS = "dead-letters", "idempotency", "tenants", "fanouts"
+ENDINGS = "endings"
 NOTICES = "notices"
 ARMED_INDEX = "armed"
 ALERT_INDEX = "alert"
 NOTICE = "ntc_"
 ARMED_SHARDS = 2
+INSTALLATION = "#installation"
+EXPIRING = (EVENTS, HISTORY, DEAD_LETTERS, IDEMPOTENCY)
+"""Tables with rows that expire."""
 CREATED_NUMBER = 0
 END = "end"
 HOLDS = "hold#"
@@ -57,7 +62,7 @@ def lane(of: Lane) -> str:
 
 def owed(row: Owed) -> Key:
     """Name an owed row; rows sort by ready time, those of an ordered lane by sequence."""
-    return Key(OWED, lane(row.lane), f"{row.position}#{row.delivery_id}#{row.generation:04d}")
+    return Key(OWED, lane(row.lane), row.place)
 
 
 def endpoint_partition(tenant: str, endpoint_id: str) -> str:
@@ -150,6 +155,11 @@ def api_key(tenant: str, key_id: str) -> Key:
     return Key(TENANTS, tenant, f"key#{key_id}")
 
 
+def ending(tenant: str, endpoint_id: str, cause: Cause) -> Key:
+    """Name what is being ended of an endpoint, one row a cause."""
+    return Key(ENDINGS, tenant, f"{endpoint_id}#{cause.value}")
+
+
 def notice(tenant: str, notice_id: str) -> Key:
     """Name a notice; a tenant's sort by when they were found."""
     return Key(NOTICES, tenant, notice_id)
@@ -158,6 +168,11 @@ def notice(tenant: str, notice_id: str) -> Key:
 def told(tenant: str, endpoint_id: str) -> Key:
     """Name the row of what an endpoint's owner was told; away from its gate, which may be made anew."""
     return Key(NOTICES, tenant, f"told#{endpoint_id}")
+
+
+def retention() -> Key:
+    """Name the row that says how far retention has come; the installation's own, so of no tenant's name."""
+    return Key(FANOUTS, INSTALLATION, "retention")
 
 
 def fanout(tenant: str, event_id: str) -> Key:
