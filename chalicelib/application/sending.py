@@ -17,10 +17,11 @@ from chalicelib.application.ports import (
     Work,
 )
 from chalicelib.application.settlement import Settlement
-from chalicelib.application.visit import Visit
+from chalicelib.application.visit import TOGETHER_US, Visit
 from chalicelib.domain import gate as gates
 from chalicelib.domain import request as requests
-from chalicelib.domain.delivery import Again, Dead, Owed, after_unknown, owed_of_key
+from chalicelib.domain.delivery import Again, Dead, Lane, Owed, after_unknown, owed_of_key
+from chalicelib.domain.ending import decided
 from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.event import matching_patterns
 from chalicelib.domain.gate import Lease
@@ -58,7 +59,10 @@ class Sending:
     def start(self, visits: Sequence[Visit], outbox: Outbox) -> Started:
         """Re-read what the visits may start now and start each send that may still be made."""
         started = Started()
-        taken = [(visit, *each) for visit in visits for each in visit.take()]
+        now_us = self.clock.now_us()
+        taken = [(visit, *each) for visit in visits for each in visit.take(now_us)]
+        if not taken:
+            return started
         found = self.work.reread([row for _, row, _ in taken])
         for visit, row, moment_us in taken:
             owed, attempt = found.owed.get(row.key), found.attempts.get(row.key)
@@ -78,18 +82,8 @@ class Sending:
 
         Of an ordered lane that was one delivery at most: the first that is still owed.
         """
-        rows = [owed_of_key(visit.lane, key) for key in dead.keys]
-        found = self.work.reread(rows)
-        owing = [(row, found.owed[row.key]) for row in rows if row.key in found.owed]
-        if visit.lane.ordered:
-            owing = owing[:1]
         held_ms = self.settlement.holding.sum_ms(visit)
-        moves: list[tuple[Owed, Again | Dead]] = [
-            (owed, after_unknown(owed, self.clock.now_ms(), held_ms))
-            for row, owed in owing
-            if owed.made == row.made and row.key not in found.attempts
-        ]
-        self.settlement.bury(moves)
+        self.settlement.bury(left_behind(self.work, visit.lane, dead, self.clock.now_ms(), held_ms))
         visit.buried = dead.holder
 
     def _start_alone(self, visit: Visit, row: _Row, found: Reread, outbox: Outbox, started: Started) -> None:
@@ -105,7 +99,7 @@ class Sending:
         owed = row.owed
         stored = found.events.get((owed.lane.tenant, owed.event_id))
         endpoint = found.endpoints.get(visit.gate_key)
-        reason = _must_end(stored, endpoint)
+        reason = _must_end(owed, stored, endpoint)
         if reason is not None:
             self.settlement.give_up(visit, owed, reason)
             return
@@ -117,6 +111,9 @@ class Sending:
             self.settlement.give_up(visit, owed, request)
             return
         moment_us = _paced(visit, row.moment_us, self.clock.now_us(), endpoint.limits.max_concurrency)
+        if moment_us > self.clock.now_us() + TOGETHER_US:
+            visit.granted.insert(0, (owed, moment_us))
+            return
         after_s, within_s = self._when(visit, moment_us)
         if after_s <= within_s:
             visit.last_us = max(moment_us, self.clock.now_us())
@@ -144,6 +141,20 @@ class Sending:
         return max(0, moment_us - now_us) / gates.SECOND, within_us / gates.SECOND
 
 
+def left_behind(
+    work: Work, lane: Lane, dead: Lease, now_ms: int, held_sum_ms: int
+) -> list[tuple[Owed, Again | Dead]]:
+    """Say what becomes of deliveries that a dead holder may have been sending, if nobody has told yet."""
+    rows = [owed_of_key(lane, key) for key in dead.keys]
+    found = work.reread(rows)
+    owing = [(row, found.owed[row.key]) for row in rows if row.key in found.owed]
+    return [
+        (owed, after_unknown(owed, now_ms, held_sum_ms))
+        for row, owed in (owing[:1] if lane.ordered else owing)
+        if owed.made == row.made and row.key not in found.attempts
+    ]
+
+
 def _paced(visit: Visit, moment_us: int, now_us: int, cap: int) -> int:
     """Give the moment of a send: in a line that was kept for long, a request's price after the one before.
 
@@ -156,9 +167,12 @@ def _paced(visit: Visit, moment_us: int, now_us: int, cap: int) -> int:
     return max(moment_us, visit.last_us + price_us)
 
 
-def _must_end(stored: StoredEvent | None, endpoint: Endpoint | None) -> DeathReason | None:
-    if endpoint is None or endpoint.state is EndpointState.DELETED:
+def _must_end(owed: Owed, stored: StoredEvent | None, endpoint: Endpoint | None) -> DeathReason | None:
+    if endpoint is None:
         return DeathReason.ENDPOINT_DELETED
+    reason = decided(endpoint, owed.delivery_id, owed.generation)
+    if reason is not None:
+        return reason
     if stored is None:
         return DeathReason.EXPIRED
     if not set(endpoint.event_types).intersection(matching_patterns(stored.event.type)):

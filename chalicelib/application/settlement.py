@@ -5,7 +5,7 @@ any two writes, the next holder finishes what is left. A failure is one transact
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
@@ -205,7 +205,7 @@ class Settlement:
         for each in results:
             endpoint: Endpoint | None = each.endpoint if each.verdict.disables_endpoint else None
             while endpoint is not None and endpoint.state is EndpointState.ENABLED:
-                if self.endpoints.replace(endpoint, disabled(endpoint, self.clock.now_ms())):
+                if self.endpoints.replace(endpoint, endpoint.disabled(self.clock.now_ms(), GONE_REASON)):
                     break
                 endpoint = self.endpoints.get(endpoint.tenant, endpoint.id)
 
@@ -216,12 +216,6 @@ class Settlement:
             if each.verdict.holds_endpoint and asked:
                 wait_us = min(asked, RETRY_AFTER_CEILING) // timedelta(microseconds=1)
                 self.holding.asked(each.visit, self.clock.now_us() + wait_us)
-
-
-def disabled(endpoint: Endpoint, now_ms: int) -> Endpoint:
-    """Give an endpoint as it is after it answered 410."""
-    off = replace(endpoint, state=EndpointState.DISABLED, state_reason=GONE_REASON)
-    return off.next_to(endpoint, now_ms)
 
 
 def told_of(verdict: Verdict, reply: Reply) -> Told:

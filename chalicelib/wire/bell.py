@@ -59,6 +59,17 @@ def load_fan_out(text: str) -> tuple[str, str]:
     return tenant, event_id
 
 
+def load_ending(text: str) -> tuple[str, str]:
+    """Read the tenant and the endpoint id of a call to end deliveries in pages, or raise NotABellError."""
+    body = _members(text)
+    tenant, endpoint_id = body.get("tenant"), body.get("endpoint_id")
+    if not (isinstance(tenant, str) and isinstance(endpoint_id, str)):
+        raise NotABellError("an ending of nothing")
+    if not (_TENANT.fullmatch(tenant) and ids.is_id(endpoint_id, "ep")):
+        raise NotABellError("an ending with names that are none")
+    return tenant, endpoint_id
+
+
 def lane_of(name: object) -> Lane:
     """Read a lane's name."""
     parts = name.split("#") if isinstance(name, str) else []

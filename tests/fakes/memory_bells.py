@@ -33,6 +33,7 @@ class MemoryBells:
         self.rung: list[Bell] = []
         self.delayed: list[Delayed] = []
         self.fan_outs: list[tuple[str, str]] = []
+        self.endings: list[tuple[str, str]] = []
         self.lost: list[Bell | Delayed | tuple[str, str]] = []
         self.faults = Faults()
 
@@ -57,6 +58,12 @@ class MemoryBells:
         call = (tenant, event_id)
         with self.faults.around(Step("call_fan_out", (call,))), self.faults.write():
             return self._put(self.fan_outs, call)
+
+    def call_ending(self, tenant: str, endpoint_id: str) -> int:
+        """Tell the function that ends deliveries in pages that an endpoint waits for it."""
+        call = (tenant, endpoint_id)
+        with self.faults.around(Step("call_ending", (call,))), self.faults.write():
+            return self._put(self.endings, call)
 
     def take_rung(self) -> list[Bell]:
         """Take away all that was rung, as a queue's reader does."""

@@ -8,6 +8,7 @@ from chalicelib.adapters.dynamodb.records import Insert, Merge, Put, Span, Table
 from chalicelib.application.ports import ApiKey, Page, Unavailable
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change, Op, Test
+from chalicelib.domain.ending import begun_by
 from chalicelib.domain.endpoint import ORDERED_MAX, Endpoint, EndpointState
 from chalicelib.domain.gate import HoldReason, Occasion, Rules, Spell
 
@@ -78,6 +79,7 @@ class DynamoEndpoints:
             *_regated(old, new),
             *_resubscribed(old, new),
             *_uncounted(old, new),
+            *_ending(old, new),
         ]
         return not self._tables.together(writes)
 
@@ -146,6 +148,13 @@ def _uncounted(old: Endpoint, new: Endpoint) -> Iterator[Write]:
     """Give back a deleted endpoint's place among the ordered ones, once: the version guards it."""
     if new.ordered and new.state is EndpointState.DELETED and old.state is not EndpointState.DELETED:
         yield Update(keys.ordered_count(new.tenant), Change((), {}, {"endpoints": -1}))
+
+
+def _ending(old: Endpoint, new: Endpoint) -> Iterator[Write]:
+    """Begin what a change ends, over whatever an earlier one had left: it ends no less."""
+    begun = begun_by(old, new)
+    if begun is not None:
+        yield Put(keys.ending(new.tenant, new.id, begun.cause), rows.ending_row(begun))
 
 
 def _regated(old: Endpoint, new: Endpoint) -> Iterator[Write]:

@@ -23,6 +23,7 @@ class Bell:
 
     One that rings `apart` does not wait behind the lane's other bells: a function that died may
     hold one of those for minutes. `queue` is where its endpoint rings, as far as the ringer knows.
+    One that `came_back` was given back by a visit and stands for its whole lane.
     """
 
     lane: Lane
@@ -30,6 +31,7 @@ class Bell:
     hints: tuple[Hint, ...] = ()
     apart: bool = False
     queue: Queue = Queue.SHARD
+    came_back: bool = False
 
 
 class Bells(Protocol):
@@ -45,6 +47,10 @@ class Bells(Protocol):
 
     def call_fan_out(self, tenant: str, event_id: str) -> int:
         """Tell the fan-out function that an event waits for it."""
+        ...
+
+    def call_ending(self, tenant: str, endpoint_id: str) -> int:
+        """Tell the function that ends deliveries in pages that an endpoint waits for it."""
         ...
 
 
