@@ -8,6 +8,7 @@ from chalicelib.domain import ids, retention
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.change import Record
 from chalicelib.domain.delivery import Attempt, Created, Ended, HistoryRow, Lane, Owed, placed
+from chalicelib.domain.ending import Cause, Ending
 from chalicelib.domain.endpoint import (
     Endpoint,
     EndpointState,
@@ -16,7 +17,6 @@ from chalicelib.domain.endpoint import (
     Transport,
     WrappedSecret,
 )
-from chalicelib.domain.ending import Cause, Ending
 from chalicelib.domain.event import Event, packed, unpacked
 from chalicelib.domain.gate import HoldReason, Spell
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome
