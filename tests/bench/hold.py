@@ -1,4 +1,4 @@
-"""`python -m tests.bench.hold`: what backlogs cost, in simulated time: AWS calls held, bells worked off slowly.
+"""`python -m tests.bench.hold`: what backlogs cost in simulated time: AWS calls while held, bells at work.
 
 Over the memory fakes that pass the contract suite and a given clock; nothing here depends on the machine.
 """
