@@ -8,6 +8,7 @@ import pytest
 
 from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
 from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints, DynamoKeys
+from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
 from chalicelib.adapters.dynamodb.reading import DynamoReading
 from chalicelib.adapters.dynamodb.records import Tables
 from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWatching, DynamoWork
@@ -48,6 +49,7 @@ class Stores:
     endpoints: DynamoEndpoints
     keys: DynamoKeys
     reading: DynamoReading
+    noticing: DynamoNoticing
 
 
 def stores_over(tables: Tables) -> Stores:
@@ -62,6 +64,7 @@ def stores_over(tables: Tables) -> Stores:
         DynamoEndpoints(tables, RULES),
         DynamoKeys(tables),
         DynamoReading(tables),
+        DynamoNoticing(tables),
     )
 
 
