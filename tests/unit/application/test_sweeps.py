@@ -3,13 +3,14 @@
 import itertools
 
 from chalicelib.application.ports import Unavailable
-from chalicelib.application.reconcile import LATE_MS
+from chalicelib.application.reconcile import LATE_MS, SOON_MS
 from chalicelib.domain.delivery import Lane
 from tests.fakes.faults import Killed, Step
 from tests.fakes.scripted_sender import status
+from tests.unit.application.interruptions import at_call
 from tests.unit.application.invariants import check
 from tests.unit.application.process import Process
-from tests.unit.application.world import MINUTE_MS, OK, World
+from tests.unit.application.world import HOUR_MS, MINUTE_MS, OK, World
 
 MANY = 250
 
@@ -44,7 +45,7 @@ def rung(world: World) -> list[Lane]:
 def retried_in(world: World, *waits_ms: int) -> None:
     """Leave one endpoint a retry for each of these waits, and no bell."""
     waits = iter(waits_ms)
-    world.endpoint()
+    world.endpoint("order.paid")
     world.deliveries(len(waits_ms))
     world.sender.script = lambda _: status(503, headers=(("Retry-After", str(next(waits) // 1000)),))
     world.deliver()
@@ -108,3 +109,40 @@ def test_retries_within_a_minute_of_each_other_each_come_to_their_second(world: 
         world.sweep()
     late_ms = [each.at_ms - due for each, due in zip(world.sender.sent[sent:], ready, strict=True)]
     assert all(0 <= each < 1_000 for each in late_ms)
+
+
+def everything(world: World) -> None:
+    """Leave all that a sweep sees to: a late row, a coming retry, a dead lease, a fan-out, nothing owed."""
+    world.endpoint("done.paid")
+    world.post("done.paid")
+    world.work_off()
+    world.clock.advance(ms=2 * HOUR_MS)
+    retried_in(world, SOON_MS + 2 * MINUTE_MS)
+    leased = Process(world)
+    leased.faults.kill_at(2, after=True)
+    world.endpoint("dies.paid")
+    world.post("dies.paid")
+    world.deliver(leased)
+    world.endpoint("late.paid")
+    world.usual.faults.fail_next(method="get")
+    world.post("late.paid")
+    world.endpoint("lost.paid")
+    world.losing = 1
+    world.post("lost.paid")
+    world.purge()
+    world.clock.advance(ms=2 * MINUTE_MS)
+
+
+def test_two_sweeps_that_meet_anywhere_do_no_harm_to_any_of_it() -> None:
+    for call in itertools.count(1):
+        world = World()
+        everything(world)
+        first = Process(world)
+        came = at_call(first, call, world.sweep)
+        world.sweep(first)
+        world.work_off(for_ms=HOUR_MS)
+        check(world)
+        assert world.owed() == []
+        if not came():
+            break
+    assert call > 12
