@@ -13,7 +13,7 @@ from chalicelib.application.lane_bells import BELL_DELAY_MAX_S
 from chalicelib.application.ports import Clock, Finished, Outbox, Receipts, Unavailable, Work
 from chalicelib.application.sending import MARGIN_MS, Sending
 from chalicelib.application.settlement import Settlement
-from chalicelib.application.visit import Attempted, Stage, Visit, trusted_ms
+from chalicelib.application.visit import TOGETHER_US, Attempted, Stage, Visit, trusted_ms
 from chalicelib.domain.delivery import Owed
 from chalicelib.domain.gate import Hold
 
@@ -65,8 +65,9 @@ class Batch:
             now_ms = self._clock.now_ms()
             due = [each for each in self._open if each.stage is Stage.WANTING and each.wake_ms <= now_ms]
             self._begin(due, outbox)
+            self._start_due(outbox)
             self._let_go()
-            self._end(self._collect(outbox), outbox)
+            self._end(self._collect(outbox))
             self._let_go()
 
     def _begin(self, visits: Sequence[Visit], outbox: Outbox) -> None:
@@ -135,6 +136,7 @@ class Batch:
         visit.next_ms = rows[len(ready)].ready_ms if len(ready) < len(rows) else 0
 
     def _hold(self, visit: Visit, hold: Hold) -> None:
+        visit.held = True
         now_ms = self._clock.now_ms()
         if hold.until is None:
             visit.next_ms = 0
@@ -152,25 +154,44 @@ class Batch:
             self._bells.ring_at(visit, min(until_ms, now_ms + BELL_DELAY_MAX_S * 1000))
             self._delete(visit)
 
+    def _start_due(self, outbox: Outbox) -> None:
+        """Start what was granted for this moment: paced sends, and an ordered lane's next."""
+        now_us = self._clock.now_us()
+        going = [each for each in self._open if each.stage is Stage.SENDING and each.due(now_us)]
+        if not going:
+            return
+        late = [] if self._time_for_more() else [each for each in going if each.lane.ordered]
+        for visit in late:
+            visit.stop()
+        with self._alone(*going):
+            self._settle_over(late)
+            self._send([each for each in going if each.granted], outbox)
+
     def _send(self, visits: Sequence[Visit], outbox: Outbox) -> None:
-        """Start what may be started, and go on at once where that turned out to be nothing."""
-        going = list(visits)
-        while going:
+        """Start what is due, and go on at once where that turned out to be nothing."""
+        for visit in visits:
+            visit.stage = Stage.SENDING
+        now_us = self._clock.now_us()
+        while going := [each for each in visits if each.stage is Stage.SENDING and each.due(now_us)]:
             try:
                 started = self._sending.start(going, outbox)
             except Unavailable:
                 self._give_back(going)
                 raise
             self.failures += started.failures
-            for visit in going:
-                visit.stage = Stage.SENDING
             over = [visit for visit in going if visit.over]
-            going = [visit for visit in going if visit.granted and not visit.sending]
-            with self._alone(*over, *going):
+            with self._alone(*over, *(each for each in going if not each.sending)):
                 self._settlement.close(started.arrived, over)
                 for visit in over:
                     self._next(visit)
-            going = [visit for visit in going if visit.stage is not Stage.DONE]
+
+    def _settle_over(self, visits: Sequence[Visit]) -> None:
+        """Give back the leases of those among visits that have nothing left to send."""
+        over = [visit for visit in visits if visit.over]
+        if over:
+            self._settlement.close([], over)
+            for visit in over:
+                self._next(visit)
 
     def _give_back(self, visits: Sequence[Visit]) -> None:
         """Give back the leases under which nothing was started, so that nothing is taken for unknown."""
@@ -183,11 +204,11 @@ class Batch:
     def _collect(self, outbox: Outbox) -> list[Finished]:
         """Wait for the first send to end, then a moment for others; or until a lane is due again."""
         pending = sum(len(visit.sending) for visit in self._open)
-        wakes = [visit.wake_ms for visit in self._open if visit.stage is Stage.WANTING]
+        wakes = [each for visit in self._open if (each := _wakes_ms(visit)) is not None]
         if not pending and not wakes:
             return []
         ended = outbox.finished(self._patience_s(wakes))
-        wave_over_ms = self._clock.now_ms() + int(WAVE_S * 1000)
+        wave_over_ms = min([self._clock.now_ms() + int(WAVE_S * 1000), *wakes])
         while ended and len(ended) < pending and wave_over_ms > self._clock.now_ms():
             ended += outbox.finished((wave_over_ms - self._clock.now_ms()) / 1000)
         return ended
@@ -197,7 +218,7 @@ class Batch:
             return self._sending.request_timeout_ms / 1000
         return max(0.0, (min(wakes) - self._clock.now_ms()) / 1000)
 
-    def _end(self, ended: Sequence[Finished], outbox: Outbox) -> None:
+    def _end(self, ended: Sequence[Finished]) -> None:
         if not ended:
             return
         sending = [visit for visit in self._open if visit.stage is Stage.SENDING]
@@ -209,22 +230,7 @@ class Batch:
             self.attempted += self._settlement.wave(results, over)
             for visit in over:
                 self._next(visit)
-        self._send_next(outbox)
-
-    def _send_next(self, outbox: Outbox) -> None:
-        """Let ordered lanes go on with their next, now that the one before is settled."""
-        going = [visit for visit in self._open if visit.stage is Stage.SENDING and not visit.sending]
-        if not going:
-            return
-        if not self._time_for_more():
-            for visit in going:
-                visit.stop()
-        with self._alone(*going):
-            stopped = [visit for visit in going if visit.over]
-            self._settlement.close([], stopped)
-            for visit in stopped:
-                self._next(visit)
-            self._send([visit for visit in going if visit.granted], outbox)
+            self._settle_over(sending)
 
     def _next(self, visit: Visit) -> None:
         visit.round += 1
@@ -278,6 +284,14 @@ class Batch:
             self._receipts.hide([first], seconds)
         self._finished += others
         self.kept.add(first)
+
+
+def _wakes_ms(visit: Visit) -> int | None:
+    """Say when a visit has to be looked at though nothing of it has ended."""
+    if visit.stage is Stage.WANTING:
+        return visit.wake_ms
+    starts_us = visit.starts_us
+    return None if starts_us is None else -(-(starts_us - TOGETHER_US) // 1000)
 
 
 def _suspect(ready: Sequence[Owed]) -> list[Owed]:

@@ -83,7 +83,7 @@ class Deliver:
         return Report(tuple(batch.attempted), frozenset(batch.kept), tuple(batch.failures))
 
     def _visit(self, call: Call) -> Visit:
-        return Visit(call, f"{self.dice.bits(HOLDER_BITS):016x}")
+        return Visit(call, f"{self.dice.bits(HOLDER_BITS):016x}", held=call.came_back)
 
 
 def calls_of(bells: Sequence[tuple[Bell, str]]) -> list[Call]:
@@ -98,4 +98,6 @@ def _call(lane: Lane, rung: Sequence[tuple[Bell, str]]) -> Call:
     hints = dict.fromkeys(hint for bell, _ in rung for hint in bell.hints)
     oldest = min(bell.rung_ms for bell, _ in rung)
     complete = all(bell.hints for bell, _ in rung)
-    return Call(lane, oldest, tuple(hints) if complete else (), tuple(receipt for _, receipt in rung))
+    receipts = tuple(receipt for _, receipt in rung)
+    came_back = any(bell.came_back for bell, _ in rung)
+    return Call(lane, oldest, tuple(hints) if complete else (), receipts, came_back)

@@ -14,6 +14,8 @@ from chalicelib.domain.gate import Claim, Told
 FRESH_MS = 250
 MANY_LANES = 4
 TRUSTED_AMONG_MANY_MS = 60_000
+# Sends whose moments lie this close are re-read and started together.
+TOGETHER_US = 50_000
 
 
 def trusted_ms(lanes: int) -> int:
@@ -35,12 +37,16 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The bells of one lane in a batch: when the newest was rung, the rows they name, their receipts."""
+    """The bells of one lane in a batch: when the oldest was rung, the rows they name, their receipts.
+
+    `came_back`: one of them had been given back by a visit that was held.
+    """
 
     lane: Lane
     rung_ms: int
     hints: tuple[Hint, ...]
     receipts: tuple[str, ...]
+    came_back: bool = False
 
     def rows(self, now_ms: int, trusted_ms: int = FRESH_MS) -> list[Owed]:
         """Give the rows that bells up to that old name, else none: then the store is asked."""
@@ -56,8 +62,8 @@ class Visit:
     `wake_ms` is when a wanting lane is looked at again, `full` how often in a row it had more than one
     look can take, `buried` the dead holder whose attempts this visit has told of; a `stuck` one ends as
     soon as nothing of it is in flight; a `blocked` one is ordered and its first has to be tried again.
-    `granted` are rows it may still send under its lease, each with
-    the moment (Unix µs) from which it may; `last_us` is the moment of the last that was started. `died`:
+    `held`: it was, since it was last let in. `granted` are rows it may still send under its lease, each
+    with the moment (Unix µs) from which it may; `last_us` is the moment of the last that was started. `died`:
     under this lease a delivery was given up on.
     """
 
@@ -74,6 +80,7 @@ class Visit:
     buried: str = ""
     stuck: bool = False
     blocked: bool = False
+    held: bool = False
     claim: Claim | None = None
     granted: list[tuple[Owed, int]] = field(default_factory=list)
     last_us: int = 0
@@ -106,12 +113,28 @@ class Visit:
         """Take a lease: the rows it names may go, each from its moment on."""
         self.claim = claim
         self.blocked = False
+        self.held = False
         self.more |= len(self.wanted) > len(moments)
         self.granted = list(zip(self.wanted, moments, strict=False))
 
-    def take(self) -> list[tuple[Owed, int]]:
-        """Take what may be started now: all that is granted, or the first of an ordered lane."""
-        count = 1 if self.lane.ordered else len(self.granted)
+    @property
+    def starts_us(self) -> int | None:
+        """Say from when on it may start something; None: not before what is in flight has ended."""
+        if not self.granted or (self.lane.ordered and self.sending):
+            return None
+        return self.granted[0][1]
+
+    def due(self, now_us: int) -> bool:
+        """Say whether it may start something now, or in a moment that hardly matters."""
+        starts_us = self.starts_us
+        return starts_us is not None and starts_us <= now_us + TOGETHER_US
+
+    def take(self, now_us: int) -> list[tuple[Owed, int]]:
+        """Take what may be started now: all whose moment has come, or the first of an ordered lane."""
+        if not self.due(now_us):
+            return []
+        ripe = sum(1 for _, moment_us in self.granted if moment_us <= now_us + TOGETHER_US)
+        count = 1 if self.lane.ordered else ripe
         taken, self.granted = self.granted[:count], self.granted[count:]
         return taken
 

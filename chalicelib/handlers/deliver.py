@@ -52,7 +52,7 @@ def _as_received(record: dict[str, Any]) -> Bell:
     """Read a bell; one that was given back stands for its whole lane, as the others were deleted."""
     bell = bells.load(record["body"])
     came_back = int(record["attributes"]["ApproximateReceiveCount"]) > 1
-    return replace(bell, hints=()) if came_back else bell
+    return replace(bell, hints=(), came_back=True) if came_back else bell
 
 
 def _answer(records: list[dict[str, Any]], kept: Collection[str]) -> dict[str, Any]:

@@ -53,6 +53,10 @@ class Bells(Protocol):
         """Tell the function that ends deliveries in pages that an endpoint waits for it."""
         ...
 
+    def call_replay(self, tenant: str, replay_id: str, delay_s: int = 0) -> int:
+        """Tell the function of bulk replays, at once or after 0 to 900 seconds, that one waits for it."""
+        ...
+
 
 class Receipts(Protocol):
     """The received bells of one queue, by their receipts."""

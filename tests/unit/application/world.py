@@ -85,6 +85,7 @@ class World:
         self.delayed: list[Delayed] = []
         self.fan_outs: list[tuple[str, str]] = []
         self.endings: list[tuple[str, str]] = []
+        self.replays: list[tuple[str, str, int]] = []
         self.function_ms = FUNCTION_MS
         self.losing = self.bells_rung = self.registered = 0
         self.numbers = itertools.count(1)
@@ -214,6 +215,21 @@ class World:
         """Do what the schedule of endings does."""
         self.run(lambda it: it.end_owed.call_waiting(), process)
 
+    def replays_called(self, process: Process | None = None) -> int:
+        """Do what the function of bulk replays does, for each call that is due; the number begun."""
+        now_ms = self.clock.now_ms()
+        due = [each for each in self.replays if each[2] <= now_ms]
+        self.replays = [each for each in self.replays if each[2] > now_ms]
+        return sum(self.replay_many(name, process or self.usual) or 0 for _, name, _ in due)
+
+    def replay_many(self, replay_id: str, process: Process | None = None) -> int | None:
+        """Go on with a bulk replay; None when the process was killed."""
+        return self.run(lambda it: it.replay_many.run(TENANT, replay_id, lambda: self.function_ms), process)
+
+    def call_replays(self, process: Process | None = None) -> None:
+        """Do what the schedule of bulk replays does."""
+        self.run(lambda it: it.replay_many.call_waiting(), process)
+
     def sweep(self, process: Process | None = None) -> Swept:
         """Reconcile once."""
         swept = self.run(lambda it: it.reconcile.run(), process)
@@ -228,6 +244,7 @@ class World:
         until_ms = self.clock.now_ms() + for_ms
         for _ in range(BUSY_LIMIT):
             self.fan_out_called()
+            self.replays_called()
             self.ring_due()
             if self.deliver() is None:
                 due_ms = self._next_ms()
@@ -242,6 +259,7 @@ class World:
         until_ms = self.clock.now_ms() + for_ms
         while self.clock.now_ms() < until_ms:
             self.fan_out_called()
+            self.replays_called()
             self.ring_due()
             if self.deliver() is None:
                 self.clock.advance_to(min(self._next_ms() or until_ms, until_ms))
@@ -252,6 +270,7 @@ class World:
         self.delayed.clear()
         self.fan_outs.clear()
         self.endings.clear()
+        self.replays.clear()
 
     def _collect(self, bells: MemoryBells) -> None:
         self.losing = max(0, self.losing - len(bells.lost))
@@ -261,7 +280,9 @@ class World:
         self.delayed += bells.delayed
         self.fan_outs += bells.fan_outs
         self.endings += bells.endings
+        self.replays += bells.replays
         bells.endings.clear()
+        bells.replays.clear()
         bells.delayed.clear()
         bells.fan_outs.clear()
 
@@ -295,6 +316,7 @@ class World:
     def _next_ms(self) -> int | None:
         now_ms = self.clock.now_ms()
         dues = [each.due_ms for each in self.delayed] + [each.visible_ms for each in self.waiting]
+        dues += [due_ms for _, _, due_ms in self.replays]
         return min((each for each in dues if each > now_ms), default=None)
 
     # What can be seen.
