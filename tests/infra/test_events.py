@@ -34,7 +34,15 @@ def sample(path: Path) -> dict[str, Any]:
 
 def test_there_is_one_sample_per_trigger() -> None:
     names = {path.stem for path in EVENTS.iterdir()}
-    assert names == {"api_proxy", "schedule", "sqs_delayed", "sqs_fan_out", "sqs_fifo"}
+    assert names == {
+        "api_proxy",
+        "schedule",
+        "sqs_delayed",
+        "sqs_endings",
+        "sqs_fan_out",
+        "sqs_fifo",
+        "sqs_replays",
+    }
 
 
 @pytest.mark.parametrize("path", SQS, ids=lambda path: path.stem)

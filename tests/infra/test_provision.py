@@ -26,7 +26,18 @@ MINISTACK = ROOT / ".venv-emulator" / "bin" / "ministack"
 QUIET = subprocess.DEVNULL
 SESSION: Any = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
 PAIR = {"pk": {"S": "other"}, "sk": {"S": "other"}}
-SHORT_QUEUES = {"shard-0", "shard-1", "shard-2", "shard-3", "slow", "hot-0", "replay", "delayed", "fan-out"}
+SHORT_QUEUES = {
+    "shard-0",
+    "shard-1",
+    "shard-2",
+    "shard-3",
+    "slow",
+    "hot-0",
+    "replay",
+    "delayed",
+    "fan-out",
+    "endings",
+}
 
 
 def free_port() -> int:
