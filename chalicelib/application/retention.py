@@ -132,8 +132,7 @@ class Retention:
         now_ms = self.clock.now_ms()
         before_ms = now.before.get(Chore.OWED.value, 0)
         aged = [each for each in page.items if retention.looks_again(_born_ms(each), before_ms, now_ms)]
-        # A replay may begin a moment before its event's time is over, whatever the age of that.
-        events = {(each.lane.tenant, each.event_id) for each in [*aged, *_replays(page.items)]}
+        events = {(each.lane.tenant, each.event_id) for each in aged}
         until_s = retention.owed_payload_until_s(now_ms)
         old = {each: until_s for each in events if _ends_by(each[1], until_s)}
         prolonged = self.store.keep_events(old) if old else 0
@@ -208,10 +207,6 @@ def _done(now: Round) -> Round:
 
 def _born_ms(owed: Owed) -> int:
     return ids.created_ms(owed.event_id)
-
-
-def _replays(owed: Iterable[Owed]) -> list[Owed]:
-    return [each for each in owed if each.generation]
 
 
 def _ends_by(event_id: str, until_s: int) -> bool:

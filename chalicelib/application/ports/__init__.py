@@ -27,7 +27,7 @@ from chalicelib.application.ports.delivering import (
     Watching,
     Work,
 )
-from chalicelib.application.ports.ending import Advanced, Endings, Grounds
+from chalicelib.application.ports.ending import Advanced, Endings
 from chalicelib.application.ports.keeping import (
     ApiKey,
     Endpoints,
@@ -38,7 +38,8 @@ from chalicelib.application.ports.keeping import (
     Page,
     Reading,
 )
-from chalicelib.application.ports.replaying import Replaying
+from chalicelib.application.ports.rebuilding import Rebuilding
+from chalicelib.application.ports.replaying import BulkReplaying, Replaying, Walked
 from chalicelib.application.ports.retaining import Expired, Letter, Retaining, Round, Shelf
 from chalicelib.application.ports.ringing import Bell, Bells, Hint, Receipts
 from chalicelib.application.ports.world import Clock, Dice, Unavailable
@@ -48,6 +49,7 @@ __all__ = [
     "ApiKey",
     "Bell",
     "Bells",
+    "BulkReplaying",
     "Capture",
     "Capturing",
     "Changed",
@@ -62,7 +64,6 @@ __all__ = [
     "Gates",
     "Generations",
     "GivenUp",
-    "Grounds",
     "Health",
     "Hint",
     "Idempotency",
@@ -73,6 +74,7 @@ __all__ = [
     "Page",
     "Payloads",
     "Reading",
+    "Rebuilding",
     "Receipts",
     "Replaying",
     "Reread",
@@ -84,6 +86,7 @@ __all__ = [
     "StoredEvent",
     "Subscriber",
     "Unavailable",
+    "Walked",
     "Watched",
     "Watching",
     "Work",

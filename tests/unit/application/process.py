@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from chalicelib.adapters.dynamodb.bulk_replays import DynamoBulkReplays
 from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
 from chalicelib.adapters.dynamodb.endings import DynamoEndings
 from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
 from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
 from chalicelib.adapters.dynamodb.reading import DynamoReading
+from chalicelib.adapters.dynamodb.rebuilding import DynamoRebuilding
 from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
 from chalicelib.adapters.dynamodb.retaining import DynamoRetaining
 from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWatching, DynamoWork
 from chalicelib.application.admission import Admission, Decisions
+from chalicelib.application.bulk_replay import OrderReplays, ReplayMany
 from chalicelib.application.deliver import Deliver
 from chalicelib.application.end_owed import EndOwed
 from chalicelib.application.endpoints import ManageEndpoints
@@ -24,6 +27,7 @@ from chalicelib.application.lane_bells import LaneBells
 from chalicelib.application.measure_backlog import MeasureBacklog
 from chalicelib.application.notify import Notify
 from chalicelib.application.questions import Questions
+from chalicelib.application.rebuild import Rebuild
 from chalicelib.application.reconcile import Reconcile
 from chalicelib.application.replay import Replay
 from chalicelib.application.retention import Retention
@@ -112,11 +116,17 @@ class Process:
         self.noticing = DynamoNoticing(self.tables)
         self.notify = Notify(self.noticing, self.announcer, clock, dice, world.notice_rules)
         self.manage = ManageEndpoints(self.endpoints, self.sealer, clock, dice, Policy(), self.bells)
+        self.rebuild = Rebuild(DynamoRebuilding(self.tables), clock, world.rules)
         self.retaining = DynamoRetaining(self.tables)
         self.retention = Retention(self.retaining, self.payloads, clock, sweeps_rows=True)
         self.questions = Questions(DynamoReading(self.tables), self.endpoints, self.payloads, clock)
         self.replaying = DynamoReplaying(self.tables)
         self.replay = Replay(self.replaying, self.questions, self.bells, clock)
+        self.bulk_replays = DynamoBulkReplays(self.tables)
+        self.order_replays = OrderReplays(self.bulk_replays, self.endpoints, self.bells, clock, dice)
+        self.replay_many = ReplayMany(
+            self.bulk_replays, self.replaying, self.endpoints, self.work, self.bells, clock
+        )
 
     @property
     def deliver(self) -> Deliver:
