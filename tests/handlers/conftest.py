@@ -51,7 +51,7 @@ def services(emulator: str) -> Iterator[list[CallCounter]]:
     with pytest.MonkeyPatch.context() as environment:
         set_environment(environment, emulator, {"RELAY_STRICT_AWS": "true"})
         forget(*SHARED)
-        counters = [count_calls(bootstrap.client(name)) for name in ("dynamodb", "sqs", "s3", "kms")]
+        counters = [count_calls(bootstrap.client(name)) for name in ("dynamodb", "sqs", "s3", "kms", "sns")]
         made = [bootstrap.json_service(name) for name in ("dynamodb", "sqs")]
     yield counters
     for each in made:
@@ -94,6 +94,8 @@ def start(
 
     def start_on(made: Provisioned, settings: dict[str, str]) -> Relay:
         named = {"RELAY_RESOURCE_PREFIX": made.prefix, "RELAY_PAYLOAD_BUCKET": made.bucket}
+        if made.topic_arn is not None:
+            named["RELAY_NOTICES_TOPIC_ARN"] = made.topic_arn
         set_environment(monkeypatch, made.endpoint_url, {"RELAY_STRICT_AWS": "true", **named, **settings})
         forget()
         for counter in services:

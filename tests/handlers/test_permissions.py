@@ -32,6 +32,7 @@ _TRANSACTED = {each: f"dynamodb:{each}Item" for each in ("Put", "Update", "Delet
     "ConditionCheck": "dynamodb:ConditionCheckItem"
 }
 _STATEMENTS = {each: f"dynamodb:PartiQL{each.title()}" for each in ("INSERT", "UPDATE", "DELETE")}
+_SERVICES = ("dynamodb", "sqs", "s3", "kms", "sns")
 _HELD = {"Encrypt": "SecretsKey", "Decrypt": "SecretsKey"}
 GRANTED: dict[str, set[Needed]] = {
     each.name: {(grant.resource, grant.part, action) for grant in each.grants for action in grant.actions}
@@ -108,6 +109,8 @@ class Watch:
                 yield _HELD[operation], "", f"kms:{operation}"
             case "s3":
                 yield from s3(operation)
+            case "sns":
+                yield "NoticesTopic", "", f"sns:{operation}"
             case _:
                 raise AssertionError(f"{service} is asked, and no policy speaks of it")
 
@@ -130,7 +133,7 @@ def watch(make_relay: MakeRelay) -> Watch:
     relay = make_relay(
         RELAY_SHARD_COUNT="1", RELAY_ALLOW_KEYLESS="true", RELAY_ALLOW_PRIVATE_ENDPOINTS="true"
     )
-    return Watch(relay, {name: bootstrap.client(name) for name in ("dynamodb", "sqs", "s3", "kms")})
+    return Watch(relay, {name: bootstrap.client(name) for name in _SERVICES})
 
 
 def switch(of: Mapping[str, Any], state: EndpointState) -> None:
@@ -288,6 +291,27 @@ def test_a_later_fan_out_does_its_part_again_and_again_in_one_process(
     with later.running("reconcile"):
         bootstrap.fan_out().run_waiting(bootstrap.clock().now_ms() + 1)
     assert relay.rows("fanouts") == []
+
+
+def test_notify_reads_what_is_marked_and_publishes(watch: Watch, receiver: Receiver) -> None:
+    relay = watch.relay
+    relay.endpoint(url=receiver.url("/status/404"))
+    relay.event()
+    watch.deliver()
+    forget()
+    with watch.running("notify") as asked:
+        lambdas.notify(relay.sample("schedule"), LambdaContext("relay-notify"))
+    assert {
+        ("GatesTable", "/index/alert", "dynamodb:Query"),
+        ("GatesTable", "", "dynamodb:PartiQLUpdate"),
+        ("DeadLettersTable", "", "dynamodb:Query"),
+        ("NoticesTable", "", "dynamodb:PutItem"),
+        ("NoticesTable", "", "dynamodb:UpdateItem"),
+        ("NoticesTopic", "", "sns:Publish"),
+    } <= asked
+    with watch.running("api_handler") as asked:
+        assert relay.get("/v1/notices").status == 200
+    assert ("NoticesTable", "", "dynamodb:Query") in asked
 
 
 def test_reconcile_rings_releases_and_disarms(watch: Watch) -> None:

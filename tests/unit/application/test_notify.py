@@ -3,6 +3,8 @@
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -134,7 +136,7 @@ def test_each_endpoint_has_a_notice_of_its_own(world: World) -> None:
 
 @pytest.mark.parametrize("change", [{"event_types": ("other",)}, {"state": EndpointState.DELETED}])
 def test_what_an_owner_did_is_told_to_nobody(
-    world: World, endpoint: Endpoint, change: dict[str, object]
+    world: World, endpoint: Endpoint, change: dict[str, Any]
 ) -> None:
     world.losing = 99
     world.deliveries(2)
@@ -305,7 +307,7 @@ def test_two_functions_at_once_publish_once_wherever_the_other_comes_in() -> Non
             world.endpoint()
         die(world, 3)
         first, second = Process(world), Process(world)
-        came = at_call(first, number, lambda second=second, world=world: world.notify(second))
+        came = at_call(first, number, partial(world.notify, second))
         world.notify(first)
         minutes(world, 4)
         assert [lost(each) for each in world.heard] == [{DeathReason.PERMANENT_FAILURE: 3}] * 2
@@ -323,7 +325,7 @@ def test_a_death_while_an_endpoint_is_looked_at_is_told_all_the_same() -> None:
         world.endpoint()
         die(world)
         process = Process(world)
-        came = at_call(process, number, lambda world=world: die(world, 2))
+        came = at_call(process, number, partial(die, world, 2))
         world.notify(process)
         minutes(world, 70)
         assert sum(sum(lost(each).values()) for each in world.heard) == 1 + 2 * came()
