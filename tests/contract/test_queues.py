@@ -93,6 +93,7 @@ class Belfry:
     rung: Callable[[], list[Bell]]
     delayed: Callable[[], list[tuple[Lane, Queue]]]
     fan_outs: Callable[[], list[tuple[str, str]]]
+    endings: Callable[[], list[tuple[str, str]]]
 
 
 def queue_of(provisioned: Provisioned, name: str) -> Heard:
@@ -117,6 +118,7 @@ def belfry(request: pytest.FixtureRequest) -> Belfry:
             memory.take_rung,
             lambda: [(each.lane, each.queue) for each in memory.delayed],
             lambda: memory.fan_outs,
+            lambda: memory.endings,
         )
     made = request.getfixturevalue(f"{request.param}_provisioned")
     return Belfry(
@@ -124,6 +126,7 @@ def belfry(request: pytest.FixtureRequest) -> Belfry:
         lambda: [wire.load(each) for each in bodies(made, SHARD)],
         lambda: [wire.load_delayed(each) for each in bodies(made, "delayed")],
         lambda: [wire.load_fan_out(each) for each in bodies(made, "fan-out")],
+        lambda: [wire.load_ending(each) for each in bodies(made, "endings")],
     )
 
 
@@ -157,8 +160,10 @@ class TestBells:
     def test_a_delayed_bell_and_a_call_to_fan_out_arrive(self, belfry: Belfry) -> None:
         assert belfry.bells.ring_later(lane_of(endpoint()), 0) == 0
         assert belfry.bells.call_fan_out(TENANT, event(1).id) == 0
+        assert belfry.bells.call_ending(TENANT, endpoint().id) == 0
         assert belfry.delayed() == [(lane_of(endpoint()), Queue.SHARD)]
         assert belfry.fan_outs() == [(TENANT, event(1).id)]
+        assert belfry.endings() == [(TENANT, endpoint().id)]
 
     def test_a_delayed_bell_says_where_its_endpoint_rings(self, belfry: Belfry) -> None:
         sent = [(lane_of(endpoint(number)), queue) for number, queue in enumerate(Queue)]
@@ -286,8 +291,9 @@ class TestWhatLeaves:
         assert bells.ring(fan_out.bells_for(owing(posted, [endpoint(1)]), NOW_MS)) == 0
         assert bells.ring_later(lane_of(endpoint(1)), 0) == 0
         assert bells.call_fan_out(TENANT, posted.id) == 0
+        assert bells.call_ending(TENANT, endpoint(1).id) == 0
         messages = sent(requests)
-        assert len(messages) == 3
+        assert len(messages) == 4
         for each in messages:
             assert ASCII_NAMES.fullmatch(each["MessageBody"])
             assert "secret" not in each["MessageBody"]
@@ -354,6 +360,7 @@ class TestLosses:
         assert bells.ring([bell(endpoint(number), 1) for number in range(12)]) == 12
         assert bells.ring_later(lane_of(endpoint()), 1) == 1
         assert bells.call_fan_out(TENANT, event(1).id) == 1
+        assert bells.call_ending(TENANT, endpoint().id) == 1
 
     def test_f113_bells_that_a_batch_lost_are_counted(self, ministack_provisioned: Provisioned) -> None:
         bells = bells_on(ministack_provisioned)

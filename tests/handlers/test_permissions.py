@@ -213,6 +213,29 @@ def test_the_api_replays_what_has_ended(watch: Watch, receiver: Receiver) -> Non
     watch.deliver("replay")
 
 
+def test_bulk_replays_are_begun_worked_off_and_called_for(watch: Watch, receiver: Receiver) -> None:
+    relay = watch.relay
+    made = relay.endpoint(url=receiver.url("/status/404"))
+    relay.event()
+    watch.deliver()
+    path = f"/v1/endpoints/{made['id']}/replay"
+    with watch.running("api_handler") as asked:
+        begun = relay.post(path, {"since": "2020-01-01T00:00:00Z"}).json
+        for turn in ("pause", "resume"):
+            assert relay.call("POST", f"/v1/replays/{begun['id']}/{turn}").status == 200
+        assert relay.get(f"/v1/replays/{begun['id']}").status == 200
+    assert ("ReplaysQueue", "", "sqs:SendMessage") in asked
+    forget()
+    with watch.running("call_replays") as asked:
+        lambdas.call_replays(relay.sample("schedule"), LambdaContext("relay-call-replays"))
+    assert ("ReplaysTable", "/index/running", "dynamodb:Query") in asked
+    calls = relay.messages("replays")
+    with watch.running("replay_many") as asked:
+        assert relay.run(lambdas.replay_many, event_of(calls, relay.arn("replays"))) == []
+    assert {("ReplayQueue", "", "sqs:SendMessage"), ("OwedTable", "", "dynamodb:PutItem")} <= asked
+    assert relay.get(f"/v1/replays/{begun['id']}").json["state"] == "done"
+
+
 def test_deliver_sends_retries_ends_and_disables(watch: Watch, receiver: Receiver) -> None:
     relay = watch.relay
     for path in ("/sink", "/always500", "/status/404", "/gone", "/429?retry_after=30"):
@@ -260,6 +283,43 @@ def test_deliver_of_a_queue_apart_takes_its_bells_and_rings_any(
         MessageDeduplicationId="any",
     )
     watch.deliver(queue)
+
+
+def test_the_api_disables_enables_and_counts_a_backlog(watch: Watch) -> None:
+    relay = watch.relay
+    with watch.running("api_handler") as asked:
+        path = f"/v1/endpoints/{relay.endpoint()['id']}"
+        assert relay.call("POST", f"{path}/disable").status == 200
+        relay.event()
+        assert relay.get(f"{path}/backlog").json["size"] == 1
+        assert relay.post(f"{path}/enable", {"backlog": "skip"}).status == 200
+    assert {("EndingsTable", "", "dynamodb:PutItem"), ("EndingsQueue", "", "sqs:SendMessage")} <= asked
+
+
+def test_what_is_to_be_ended_is_called_for_and_ended(watch: Watch) -> None:
+    relay = watch.relay
+    made = relay.endpoint()
+    relay.event()
+    relay.delete(made)
+    gate = next(each for each in relay.rows("gates") if each["pk"]["S"].endswith(made["id"]))
+    (row,) = relay.rows("owed")
+    position, delivery, generation = row["sk"]["S"].split("#")
+    key = f"{position}#{delivery}#{generation}#0001"
+    dead = {"h": {"S": "dead"}, "u": {"N": "1"}, "n": {"N": "1"}, "k": {"L": [{"S": key}]}, "e": {"N": "0"}}
+    relay.change("gates", gate, L0={"M": dead}, slots={"N": "7"})
+    forget()
+    with watch.running("call_endings"):
+        lambdas.call_endings(relay.sample("schedule"), LambdaContext("relay-call-endings"))
+    calls = relay.messages("endings")
+    forget()
+    with watch.running("end_owed") as asked:
+        assert relay.run(lambdas.end_owed, event_of(calls, relay.arn("endings"))) == []
+    assert relay.rows("owed") == []
+    assert {
+        ("EndingsTable", "", "dynamodb:DeleteItem"),
+        ("GatesTable", "", "dynamodb:PartiQLUpdate"),
+    } <= asked
+    assert ("EndpointsTable", "", "dynamodb:ConditionCheckItem") in asked
 
 
 def test_a_delayed_bell_rings_wherever_an_endpoint_may_ring(watch: Watch) -> None:
