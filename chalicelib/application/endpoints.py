@@ -151,7 +151,7 @@ class ManageEndpoints:
         And once more when an event must be in that was accepted by somebody who still saw it switched off.
         """
         now_ms = self.clock.now_ms()
-        numbers = (*endpoint.lanes, REPLAY_LANE)
+        numbers = (*endpoint.lanes_ever, REPLAY_LANE)
         lanes = [Lane(endpoint.tenant, endpoint.id, number) for number in numbers]
         self.bells.ring([Bell(lane, now_ms) for lane in lanes])
         for lane in lanes:

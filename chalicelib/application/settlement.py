@@ -41,6 +41,7 @@ from chalicelib.domain.gate import (
 )
 from chalicelib.domain.outcome import DeathReason, Fault, Reply, Verdict, judge
 
+TRIES = 4
 TIMEOUTS = frozenset({Fault.TIMEOUT, Fault.CONNECT_TIMEOUT})
 
 
@@ -165,23 +166,23 @@ class Settlement:
         if gate is None or claim is None:
             return None
         if not answer.made:
-            lease = gate.leases.get(claim.lane)
-            if lease is None or lease.holder != claim.lease.holder:
-                return gate
-            return self._settle_again(visit, claim, gate)
+            return self._settle_again(visit, claim, gate) if _holds(claim, gate) else gate
         if claim.probe and gate.state is Breaker.CLOSED:
             self.bells.ring_all(visit, gate)
         return self._moved_on(visit, self._open(visit, gate) if gates.overfull(gate, self.rules) else gate)
 
     def _settle_again(self, visit: Visit, claim: Claim, gate: Gate) -> Gate | None:
         """Settle by the gate as it is now; only when the breaker has turned are the words lost."""
-        if gate.epoch == claim.lease.epoch:
+        for _ in range(TRIES):
+            if gate.epoch != claim.lease.epoch:
+                break
             now_us = self.clock.now_us()
             self.holding.note(self.holding.not_noted(visit, Leaving(gate), now_us))
             change = self._settled(visit, Leaving(gate), now_us)
             (answer,) = self.keeper.gates.change([(visit.gate_key, change)])
-            if answer.made:
+            if answer.made or answer.gate is None or not _holds(claim, answer.gate):
                 return self._after_settling(visit, answer)
+            gate = answer.gate
         released = gates.release(claim.lease, claim.lane)
         now_us = self.clock.now_us()
         return self.keeper.change(visit, gates.and_alert(released, now_us, died=True))
@@ -216,6 +217,11 @@ class Settlement:
             if each.verdict.holds_endpoint and asked:
                 wait_us = min(asked, RETRY_AFTER_CEILING) // timedelta(microseconds=1)
                 self.holding.asked(each.visit, self.clock.now_us() + wait_us)
+
+
+def _holds(claim: Claim, gate: Gate) -> bool:
+    lease = gate.leases.get(claim.lane)
+    return lease is not None and lease.holder == claim.lease.holder
 
 
 def told_of(verdict: Verdict, reply: Reply) -> Told:

@@ -89,7 +89,7 @@ class Endpoint:
     """One destination of a tenant. `version` counts changes; times are Unix epoch milliseconds.
 
     `state_ms` is since when its state is what it is, 0 for from the beginning. What was received before
-    `skip_before_ms` its owner has skipped.
+    `skip_before_ms` its owner has skipped. `lanes_before` is how many lanes it ever had.
     """
 
     tenant: str
@@ -111,6 +111,7 @@ class Endpoint:
     changed_ms: int = 0
     state_ms: int = 0
     skip_before_ms: int = 0
+    lanes_before: int = 0
 
     @property
     def ordered(self) -> bool:
@@ -122,10 +123,18 @@ class Endpoint:
         """Number its lanes: the one of an ordered endpoint, else as many as its cap asks for."""
         return lane_numbers(self.limits.lanes, ordered=self.ordered)
 
+    @property
+    def lanes_ever(self) -> tuple[str, ...]:
+        """Number the lanes that may have work: also those of a cap that was higher once."""
+        return lane_numbers(max(self.limits.lanes, self.lanes_before), ordered=self.ordered)
+
     def next_to(self, old: "Endpoint", now_ms: int) -> "Endpoint":
         """Give this endpoint as the version after an old one, changed at a moment."""
         state_ms = old.state_ms if self.state is old.state else now_ms
-        return replace(self, version=old.version + 1, changed_ms=now_ms, state_ms=state_ms)
+        lanes = max(old.limits.lanes, old.lanes_before)
+        return replace(
+            self, version=old.version + 1, changed_ms=now_ms, state_ms=state_ms, lanes_before=lanes
+        )
 
     def disabled(self, now_ms: int, reason: str = "") -> "Endpoint":
         """Give it as it is once disabled: by its owner, or by Relay for a reason."""

@@ -233,6 +233,7 @@ def endpoint_row(endpoint: Endpoint) -> dict[str, Any]:
         "changed_ms": endpoint.changed_ms,
         "state_ms": endpoint.state_ms,
         "skip_before_ms": endpoint.skip_before_ms,
+        "lanes_before": endpoint.lanes_before,
     }
 
 
@@ -258,6 +259,7 @@ def endpoint_of(record: Record) -> Endpoint:
         record.get("changed_ms", 0),
         record.get("state_ms", 0),
         record.get("skip_before_ms", 0),
+        record.get("lanes_before", 0),
     )
 
 

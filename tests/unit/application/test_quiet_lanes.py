@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.application.ports import Bell
 from chalicelib.domain.delivery import Lane
-from chalicelib.domain.endpoint import Endpoint, Limits, Ordering
+from chalicelib.domain.endpoint import Endpoint, EndpointState, Limits, Ordering
 from chalicelib.domain.gate.holds import QUIET_FOR
 from chalicelib.domain.request import Request
 from tests.fakes.scripted_sender import Answer, in_turn, status
@@ -296,3 +296,16 @@ def test_the_names_of_a_bell_are_no_reason_to_leave_a_lane_quiet(world: World) -
     world.work_off(for_ms=70_000)
     assert world.gate(endpoint).quiet == {}
     assert world.owed() == []
+
+
+def test_lanes_of_a_cap_that_was_higher_are_rung_too_when_an_endpoint_is_enabled(world: World) -> None:
+    endpoint = world.endpoint(limits=replace(AMPLE, max_concurrency=40))
+    world.sender.script = lambda _: OK
+    world.change(endpoint, state=EndpointState.DISABLED)
+    deliveries = world.deliveries(40)
+    assert len({owed.lane for owed in world.owed()}) > 1
+    world.change(endpoint, limits=AMPLE)
+    world.purge()
+    world.change(endpoint, state=EndpointState.ENABLED)
+    world.work_off()
+    assert [each for each in deliveries if not world.attempts(each)] == []
