@@ -5,7 +5,7 @@ from typing import Any
 from chalice.app import CloudWatchEvent, Rate, Response, SQSEvent
 
 from chalicelib.handlers import delayed_bells as delaying
-from chalicelib.handlers import deliver, deliveries, endpoints, events, http, notices, service
+from chalicelib.handlers import deliver, deliveries, endpoints, events, http, notices, replays, service
 from chalicelib.handlers import end_owed as ending
 from chalicelib.handlers import fan_out as fanning
 from chalicelib.handlers import notify as telling
@@ -138,6 +138,36 @@ def list_notices() -> Response:
     return http.answer(app, notices.page)
 
 
+@app.route("/v1/endpoints/{endpoint_id}/replay", methods=["POST"], content_types=ANY_TYPE)
+def replay_endpoint(endpoint_id: str) -> Response:
+    """Send many deliveries of an endpoint again."""
+    return http.answer(app, replays.begin, endpoint_id=endpoint_id)
+
+
+@app.route("/v1/replays/{replay_id}", methods=["GET"])
+def get_replay(replay_id: str) -> Response:
+    """Show a bulk replay."""
+    return http.answer(app, replays.get, replay_id=replay_id)
+
+
+@app.route("/v1/replays/{replay_id}/pause", methods=["POST"], content_types=ANY_TYPE)
+def pause_replay(replay_id: str) -> Response:
+    """Pause a bulk replay."""
+    return http.answer(app, replays.pause, replay_id=replay_id)
+
+
+@app.route("/v1/replays/{replay_id}/resume", methods=["POST"], content_types=ANY_TYPE)
+def resume_replay(replay_id: str) -> Response:
+    """Resume a bulk replay."""
+    return http.answer(app, replays.resume, replay_id=replay_id)
+
+
+@app.route("/v1/replays/{replay_id}/cancel", methods=["POST"], content_types=ANY_TYPE)
+def cancel_replay(replay_id: str) -> Response:
+    """Cancel a bulk replay."""
+    return http.answer(app, replays.cancel, replay_id=replay_id)
+
+
 @app.route("/healthz", methods=["GET"])
 def healthz() -> Response:
     """Say that the function runs."""
@@ -226,6 +256,18 @@ def call_endings(_event: CloudWatchEvent) -> None:
 def retention(event: CloudWatchEvent) -> None:
     """Keep what is needed and remove what is not."""
     retaining.handle(event.context)
+
+
+@app.on_sqs_message(queue="relay-replays", batch_size=1)
+def replay_many(event: SQSEvent) -> Answer:
+    """Go on with bulk replays."""
+    return replays.handle(event.to_dict(), event.context)
+
+
+@app.schedule(Rate(1, unit=Rate.MINUTES))
+def call_replays(_event: CloudWatchEvent) -> None:
+    """Call for bulk replays that nobody has called for."""
+    replays.call()
 
 
 @app.schedule(Rate(1, unit=Rate.MINUTES))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from chalicelib import settings as configuration
 from chalicelib.application.admission import Admission
 from chalicelib.application.authenticate import Authenticate, development_key
+from chalicelib.application.bulk_replay import OrderReplays, ReplayMany
 from chalicelib.application.deliver import Deliver
 from chalicelib.application.end_owed import EndOwed
 from chalicelib.application.endpoints import ManageEndpoints
@@ -17,9 +18,10 @@ from chalicelib.application.gatekeeper import Gatekeeper, KnownGates
 from chalicelib.application.holding import Holding
 from chalicelib.application.ingest import Ingest, IngestLimits
 from chalicelib.application.lane_bells import LaneBells
-from chalicelib.application.notify import Notify
 from chalicelib.application.measure_backlog import MeasureBacklog
+from chalicelib.application.notify import Notify
 from chalicelib.application.questions import Questions
+from chalicelib.application.rebuild import Rebuild
 from chalicelib.application.reconcile import Reconcile
 from chalicelib.application.replay import Replay
 from chalicelib.application.retention import Retention
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from chalicelib.adapters.aws_json import JsonService
     from chalicelib.adapters.clock import SystemClock, SystemDice
+    from chalicelib.adapters.dynamodb.bulk_replays import DynamoBulkReplays
     from chalicelib.adapters.dynamodb.capturing import DynamoCapturing
     from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints, DynamoKeys
     from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
@@ -283,6 +286,28 @@ def replay() -> Replay:
 
 
 @cache
+def bulk_replays() -> "DynamoBulkReplays":
+    """Give the store of bulk replays."""
+    from chalicelib.adapters.dynamodb.bulk_replays import DynamoBulkReplays
+
+    return DynamoBulkReplays(tables())
+
+
+@cache
+def order_replays() -> OrderReplays:
+    """Give the use case behind the routes of bulk replays."""
+    return OrderReplays(bulk_replays(), endpoints(), bells(), clock(), dice())
+
+
+@cache
+def replay_many() -> ReplayMany:
+    """Give the use case that works bulk replays off."""
+    from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
+
+    return ReplayMany(bulk_replays(), DynamoReplaying(tables()), endpoints(), work(), bells(), clock())
+
+
+@cache
 def authenticate() -> Authenticate:
     """Give the use case that says who asks."""
     return Authenticate(api_keys(), settings().allow_keyless)
@@ -345,6 +370,14 @@ def retention() -> Retention:
     from chalicelib.adapters.dynamodb.retaining import DynamoRetaining
 
     return Retention(DynamoRetaining(tables()), payloads(), clock(), settings().sweep_expired_rows)
+
+
+@cache
+def rebuild() -> Rebuild:
+    """Give the use case that makes what is derived again from history; no function has it."""
+    from chalicelib.adapters.dynamodb.rebuilding import DynamoRebuilding
+
+    return Rebuild(DynamoRebuilding(tables()), clock(), rules())
 
 
 def seed_development() -> None:

@@ -101,10 +101,11 @@ def _api() -> Function:
         "FanoutsTable": READ + INSERT,
         "EndingsTable": INSERT,
         "NoticesTable": READ,
+        "ReplaysTable": READ + INSERT,
     }
     grants = (
         *_tables(tables),
-        *_queues(SEND, *LANE_QUEUES, "DelayedQueue", "FanOutQueue", "EndingsQueue"),
+        *_queues(SEND, *LANE_QUEUES, "DelayedQueue", "FanOutQueue", "EndingsQueue", "ReplaysQueue"),
         *_payloads("s3:GetObject", "s3:PutObject"),
         Grant("SecretsKey", ("kms:Decrypt", "kms:Encrypt")),
     )
@@ -179,6 +180,33 @@ def _call_endings() -> Function:
     )
 
 
+def _replay_many() -> Function:
+    """Begin what bulk replays say, a chunk at a time, and call itself again while there is more."""
+    tables = {
+        "ReplaysTable": READ + INSERT,
+        "EndpointsTable": READ,
+        "EventsTable": READ + UPDATE,
+        "GatesTable": UPDATE,
+        "OwedTable": READ + INSERT,
+        "HistoryTable": READ + INSERT,
+    }
+    grants = (
+        *_tables(tables),
+        *_queues(SEND, "ReplayQueue", "ReplaysQueue"),
+        *_queues(RECEIVE, "ReplaysQueue"),
+    )
+    return Function("replay_many", 10, grants, "ReplaysQueue")
+
+
+def _call_replays() -> Function:
+    """Call for bulk replays whose next run is due and was not called for."""
+    grants = (
+        Grant("ReplaysTable", ("dynamodb:Query",), "/index/running"),
+        *_queues(SEND, "ReplaysQueue"),
+    )
+    return Function("call_replays", 2, grants)
+
+
 def _reconcile() -> Function:
     """Ring the lanes that nobody looked at, and fan out what nobody was told of."""
     grants = (
@@ -234,4 +262,6 @@ FUNCTIONS: Final = (
     _retention(),
     _end_owed(),
     _call_endings(),
+    _replay_many(),
+    _call_replays(),
 )

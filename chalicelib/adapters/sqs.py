@@ -66,6 +66,11 @@ class SqsBells:
         """Tell the function that ends deliveries in pages of an endpoint; the number of calls lost."""
         return self._send_plain("endings", json.dumps({"tenant": tenant, "endpoint_id": endpoint_id}), 0)
 
+    def call_replay(self, tenant: str, replay_id: str, delay_s: int = 0) -> int:
+        """Tell the function of bulk replays that one waits for it; the number of calls lost."""
+        body = json.dumps({"tenant": tenant, "replay_id": replay_id})
+        return self._send_plain("replays", body, min(DELAY_MAX_S, max(0, delay_s)))
+
     def _queue_of(self, bell: Bell) -> str:
         if bell.lane.replay:
             return "replay.fifo"

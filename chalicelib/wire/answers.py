@@ -8,6 +8,8 @@ from chalicelib.application.measure_backlog import Measured
 from chalicelib.application.ports import GivenUp, Health, StoredEvent
 from chalicelib.application.questions import Delivery
 from chalicelib.domain import gate as gates
+from chalicelib.domain import ids
+from chalicelib.domain.bulk_replay import BulkReplay
 from chalicelib.domain.delivery import Attempt, Created, Status
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.gate import Breaker, Spell
@@ -122,6 +124,28 @@ def backlog(endpoint_id: str, of: Measured) -> dict[str, Any]:
         "size_is_exact": of.complete,
         "oldest_at": event_time(of.oldest_ms) if of.oldest_ms else None,
         "estimated_drain_s": of.drain_s,
+    }
+
+
+def bulk_replay(of: BulkReplay) -> dict[str, Any]:
+    """Show a bulk replay: what it takes, and how far it has come in the order of the events."""
+    wanted = of.wanted
+    return {
+        "id": of.id,
+        "endpoint_id": of.endpoint_id,
+        "state": of.state.value,
+        "reason": of.reason or None,
+        "since": event_time(wanted.since_ms),
+        "until": event_time(wanted.until_ms),
+        "status": wanted.status.value,
+        "event_types": list(wanted.event_types),
+        "matched": of.matched,
+        "matched_exactly": of.exact,
+        "replayed": of.replayed,
+        "skipped": of.skipped,
+        "came_to": event_time(ids.created_ms(of.cursor)) if of.cursor else None,
+        "created_at": event_time(of.created_ms),
+        "ended_at": event_time(of.ended_ms) if of.ended_ms else None,
     }
 
 

@@ -70,6 +70,17 @@ def load_ending(text: str) -> tuple[str, str]:
     return tenant, endpoint_id
 
 
+def load_replay(text: str) -> tuple[str, str]:
+    """Read the tenant and the id of a call to work on a bulk replay, or raise NotABellError."""
+    body = _members(text)
+    tenant, replay_id = body.get("tenant"), body.get("replay_id")
+    if not (isinstance(tenant, str) and isinstance(replay_id, str)):
+        raise NotABellError("a replay of nothing")
+    if not (_TENANT.fullmatch(tenant) and ids.is_id(replay_id, "rp")):
+        raise NotABellError("a replay with names that are none")
+    return tenant, replay_id
+
+
 def lane_of(name: object) -> Lane:
     """Read a lane's name."""
     parts = name.split("#") if isinstance(name, str) else []

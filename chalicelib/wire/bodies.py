@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from chalicelib.domain import endpoint as endpoints
 from chalicelib.domain import event as events
 from chalicelib.domain.backoff import RetryProfile
+from chalicelib.domain.bulk_replay import Wanted
+from chalicelib.domain.delivery import Status
 from chalicelib.domain.endpoint import Backlog, Endpoint, Limits, Ordering, Transport, header_fault
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.signing import SignatureForm
@@ -78,6 +80,18 @@ class EndpointPatch(BaseModel):
     retry_profile: Choice | None = None
     signature: Choice | None = None
     headers: Headers | None = None
+
+
+class BulkReplayBody(BaseModel):
+    """What `POST /v1/endpoints/{id}/replay` takes."""
+
+    model_config = _Strict
+
+    since: str
+    until: str | None = None
+    status: Choice = Status.DEAD.value
+    event_types: EventTypes = ["*"]
+    confirm: Annotated[int, Field(ge=0)] | None = None
 
 
 class EmptyBody(BaseModel):
@@ -199,6 +213,28 @@ def resumption(body: EnableBody) -> tuple[Backlog, int]:
             expected="a time if `backlog` is `resume_from`, else nothing",
         )
     return backlog, moment_ms(body.resume_from, "resume_from") if body.resume_from is not None else 0
+
+
+def wanted(body: BulkReplayBody, now_ms: int) -> Wanted:
+    """Read which deliveries a bulk replay is to take; raises RelayError."""
+    since_ms = moment_ms(body.since, "since")
+    until_ms = now_ms if body.until is None else moment_ms(body.until, "until")
+    if since_ms >= until_ms or since_ms < 0:
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            "`since` is not before `until`, or before 1970.",
+            field="since",
+            expected="a time before `until`, and before now",
+        )
+    ended = {each.value: each for each in (Status.DEAD, Status.SUCCEEDED)}
+    if body.status not in ended:
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            "Only what has ended can be replayed.",
+            field="status",
+            expected="one of: dead, succeeded",
+        )
+    return Wanted(since_ms, until_ms, ended[body.status], patterns(body.event_types))
 
 
 def moment_ms(text: str, field: str) -> int:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from chalicelib.adapters.dynamodb.bulk_replays import DynamoBulkReplays
 from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
 from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints, DynamoKeys
 from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
 from chalicelib.adapters.dynamodb.reading import DynamoReading
 from chalicelib.adapters.dynamodb.records import Tables
+from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
 from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWatching, DynamoWork
 from chalicelib.application import fan_out
 from chalicelib.application.ports import Capture, Idempotency, Owing, StoredEvent, Subscriber
@@ -49,6 +51,8 @@ class Stores:
     endpoints: DynamoEndpoints
     keys: DynamoKeys
     reading: DynamoReading
+    replaying: DynamoReplaying
+    bulk_replays: DynamoBulkReplays
     noticing: DynamoNoticing
 
 
@@ -64,6 +68,8 @@ def stores_over(tables: Tables) -> Stores:
         DynamoEndpoints(tables, RULES),
         DynamoKeys(tables),
         DynamoReading(tables),
+        DynamoReplaying(tables),
+        DynamoBulkReplays(tables),
         DynamoNoticing(tables),
     )
 

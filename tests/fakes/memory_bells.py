@@ -20,7 +20,7 @@ class Delayed:
     queue: Queue = Queue.SHARD
 
 
-Kept = TypeVar("Kept", Bell, Delayed, tuple[str, str])
+Kept = TypeVar("Kept", Bell, Delayed, tuple[str, str], tuple[str, str, int])
 
 
 class MemoryBells:
@@ -34,7 +34,8 @@ class MemoryBells:
         self.delayed: list[Delayed] = []
         self.fan_outs: list[tuple[str, str]] = []
         self.endings: list[tuple[str, str]] = []
-        self.lost: list[Bell | Delayed | tuple[str, str]] = []
+        self.replays: list[tuple[str, str, int]] = []
+        self.lost: list[Bell | Delayed | tuple[str, str] | tuple[str, str, int]] = []
         self.faults = Faults()
 
     def lose_next(self, count: int) -> None:
@@ -64,6 +65,13 @@ class MemoryBells:
         call = (tenant, endpoint_id)
         with self.faults.around(Step("call_ending", (call,))), self.faults.write():
             return self._put(self.endings, call)
+
+    def call_replay(self, tenant: str, replay_id: str, delay_s: int = 0) -> int:
+        """Tell the function of bulk replays that one waits for it, and note when that is due."""
+        due_ms = self._clock.now_ms() + delay_s * 1000 if self._clock else 0
+        call = (tenant, replay_id, due_ms)
+        with self.faults.around(Step("call_replay", (call,))), self.faults.write():
+            return self._put(self.replays, call)
 
     def take_rung(self) -> list[Bell]:
         """Take away all that was rung, as a queue's reader does."""

@@ -34,6 +34,7 @@ SHORT_QUEUES = {
     "slow",
     "hot-0",
     "replay",
+    "replays",
     "delayed",
     "fan-out",
     "endings",

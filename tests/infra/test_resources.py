@@ -23,11 +23,12 @@ KEYS = {
     "relay-fanouts": PAIR,
     "relay-endings": PAIR,
     "relay-notices": PAIR,
+    "relay-replays": PAIR,
 }
 FIFO = {
     f"relay-{name}.fifo" for name in ("shard-0", "shard-1", "shard-2", "shard-3", "slow", "hot-0", "replay")
 }
-STANDARD = {"relay-delayed", "relay-fan-out", "relay-endings"}
+STANDARD = {"relay-delayed", "relay-fan-out", "relay-endings", "relay-replays"}
 ONLY_HERE = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
 
 
@@ -68,6 +69,12 @@ def test_gates_that_have_work_or_something_to_tell_are_found_by_their_index(on_a
         assert [key["AttributeName"] for key in index["KeySchema"]] == [f"{name}_shard", f"{name}_until"]
         assert (types.pop(f"{name}_shard"), types.pop(f"{name}_until")) == ("S", "N")
     assert types == {}
+
+
+def test_bulk_replays_that_run_are_found_by_their_index(on_aws: dict[str, Any]) -> None:
+    (index,) = of_type(on_aws, TABLE)["ReplaysTable"]["GlobalSecondaryIndexes"]
+    assert (index["IndexName"], index["Projection"]) == ("running", {"ProjectionType": "KEYS_ONLY"})
+    assert [key["AttributeName"] for key in index["KeySchema"]] == ["running_shard", "running_until"]
 
 
 def test_the_queues_are_those_of_the_design(on_aws: dict[str, Any]) -> None:

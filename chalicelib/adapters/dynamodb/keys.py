@@ -9,8 +9,10 @@ EVENTS, OWED, HISTORY = "events", "owed", "history"
 ENDPOINTS, SUBS, GATES = "endpoints", "subs", "gates"
 DEAD_LETTERS, IDEMPOTENCY, TENANTS, FANOUTS = "dead-letters", "idempotency", "tenants", "fanouts"
 ENDINGS = "endings"
+REPLAYS = "replays"
 NOTICES = "notices"
 ARMED_INDEX = "armed"
+RUNNING_INDEX = "running"
 ALERT_INDEX = "alert"
 NOTICE = "ntc_"
 ARMED_SHARDS = 2
@@ -173,6 +175,11 @@ def told(tenant: str, endpoint_id: str) -> Key:
 def retention() -> Key:
     """Name the row that says how far retention has come; the installation's own, so of no tenant's name."""
     return Key(FANOUTS, INSTALLATION, "retention")
+
+
+def replay(tenant: str, replay_id: str) -> Key:
+    """Name a bulk replay."""
+    return Key(REPLAYS, tenant, replay_id)
 
 
 def fanout(tenant: str, event_id: str) -> Key:

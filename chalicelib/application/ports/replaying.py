@@ -1,8 +1,12 @@
 """What replays need of the world."""
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from chalicelib.application.ports.accepting import Owing
+from chalicelib.application.ports.accepting import Owing, StoredEvent
+from chalicelib.application.ports.keeping import Generations
+from chalicelib.domain.bulk_replay import BulkReplay
 
 
 class Replaying(Protocol):
@@ -16,5 +20,51 @@ class Replaying(Protocol):
         """Write a next generation in one transaction; False when it is there already, or the event is not.
 
         An event that would have gone soon is kept for another 90 days.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """Deliveries of a time range in the order of their events, and whether there are more behind the last."""
+
+    deliveries: tuple[Generations, ...]
+    more: bool
+
+
+class BulkReplaying(Protocol):
+    """Where bulk replays are kept and worked off."""
+
+    def start(self, replay: BulkReplay) -> None:
+        """Write a new one."""
+        ...
+
+    def get(self, tenant: str, replay_id: str) -> BulkReplay | None:
+        """Read one strongly consistent."""
+        ...
+
+    def running(self) -> Iterable[tuple[str, str, int]]:
+        """Walk those that run: tenant, id, and when the next run may begin (Unix ms); a moment late."""
+        ...
+
+    def walk(self, replay: BulkReplay, limit: int) -> Walked:
+        """Read on from a replay's cursor, about so many rows of history."""
+        ...
+
+    def events(self, tenant: str, event_ids: Sequence[str], now_ms: int) -> dict[str, StoredEvent]:
+        """Read events by id; those past their retention are absent."""
+        ...
+
+    def replace(self, old: BulkReplay, new: BulkReplay) -> bool:
+        """Write one over what was read; False when somebody else has changed it."""
+        ...
+
+    def advance(
+        self, old: BulkReplay, new: BulkReplay, owing: Sequence[Owing], now_ms: int
+    ) -> frozenset[str] | None:
+        """Write next generations and how far their replay is, in one transaction.
+
+        Empty: done. Else nothing was written: the ids of deliveries that cannot be begun as they are, or None
+        when somebody else has changed the replay.
         """
         ...

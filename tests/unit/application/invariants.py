@@ -27,7 +27,7 @@ def check(world: World) -> None:
 
 
 def check_conservation(world: World, history: Mapping[Generation, Sequence[HistoryRow]]) -> None:
-    """Hold to invariant 1: a delivery that was created is owed or has ended, never neither; each generation."""
+    """Hold to invariant 1: what was created, each generation, is owed or has ended, never neither."""
     owed = [(each.delivery_id, each.generation) for each in world.owed()]
     assert len(owed) == len(set(owed)), "a delivery is owed twice"
     assert all(isinstance(told[0], Created) for told in history.values()), "a delivery was never created"

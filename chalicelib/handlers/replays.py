@@ -1,0 +1,76 @@
+"""Routes of bulk replays, and the functions that work them off."""
+
+from collections.abc import Callable
+from typing import Any
+
+from chalice.app import Response
+
+from chalicelib import bootstrap
+from chalicelib.application.authenticate import Role
+from chalicelib.domain.bulk_replay import BulkReplay
+from chalicelib.handlers import http
+from chalicelib.handlers.http import Asked
+from chalicelib.wire import answers, bodies
+from chalicelib.wire import bell as bells
+from chalicelib.wire.bell import NotABellError
+
+
+def begin(asked: Asked, endpoint_id: str) -> Response:
+    """Begin to send again what of an endpoint's deliveries has ended, by time, status and type."""
+    asked.caller.must_be(Role.ADMIN)
+    body = bodies.parse(bodies.BulkReplayBody, asked.body)
+    wanted = bodies.wanted(body, bootstrap.clock().now_ms())
+    begun = bootstrap.order_replays().begin(asked.caller.tenant, endpoint_id, wanted, body.confirm)
+    return http.reply(answers.bulk_replay(begun), 202, {"Location": f"/v1/replays/{begun.id}"})
+
+
+def get(asked: Asked, replay_id: str) -> Response:
+    """Show how far a bulk replay is."""
+    asked.caller.must_be(Role.VIEWER)
+    return http.reply(answers.bulk_replay(bootstrap.order_replays().get(asked.caller.tenant, replay_id)))
+
+
+def pause(asked: Asked, replay_id: str) -> Response:
+    """Let a bulk replay begin no more for now."""
+    return _turned(asked, replay_id, bootstrap.order_replays().pause)
+
+
+def resume(asked: Asked, replay_id: str) -> Response:
+    """Let a bulk replay go on."""
+    return _turned(asked, replay_id, bootstrap.order_replays().resume)
+
+
+def cancel(asked: Asked, replay_id: str) -> Response:
+    """End a bulk replay for good."""
+    return _turned(asked, replay_id, bootstrap.order_replays().cancel)
+
+
+def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - Lambda's context has no type
+    """Go on with each bulk replay that a message names; those that failed are named in the answer."""
+    failed = []
+    for record in event["Records"]:
+        try:
+            tenant, replay_id = bells.load_replay(record["body"])
+        except NotABellError:
+            bootstrap.log().warning("replay.refused", extra={"message_id": record["messageId"]})
+            continue
+        try:
+            begun = bootstrap.replay_many().run(tenant, replay_id, context.get_remaining_time_in_millis)
+            told = {"tenant": tenant, "replay_id": replay_id, "begun": begun}
+            bootstrap.log().info("replay.worked_off", extra=told)
+        except Exception as error:  # noqa: BLE001 - the handler's border
+            bootstrap.log().exception("replay.failed", exc_info=error)
+            failed.append(record["messageId"])
+    return {"batchItemFailures": [{"itemIdentifier": each} for each in failed]}
+
+
+def call() -> None:
+    """Call for every bulk replay whose next run is due, and log how many there are."""
+    bootstrap.log().info("replays.called", extra={"replays": bootstrap.replay_many().call_waiting()})
+
+
+def _turned(asked: Asked, replay_id: str, turn: Callable[[str, str], BulkReplay]) -> Response:
+    asked.caller.must_be(Role.ADMIN)
+    if asked.body:
+        bodies.parse(bodies.EmptyBody, asked.body)
+    return http.reply(answers.bulk_replay(turn(asked.caller.tenant, replay_id)))
