@@ -105,7 +105,8 @@ class EndOwed:
         moves = left_behind(self.work, lane, lease, now_us // 1000, held_ms)
         if moves:
             self.work.move(moves)
-        self.gates.change([((lane.tenant, lane.endpoint_id), gates.release(lease, lane.number))])
+        released = gates.and_alert(gates.release(lease, lane.number), now_us, died=True)
+        self.gates.change([((lane.tenant, lane.endpoint_id), released)])
         return set()
 
     def _ends(self, endpoint: Endpoint, rows: Sequence[Owed]) -> list[tuple[Owed, Dead]]:

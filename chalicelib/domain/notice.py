@@ -44,6 +44,7 @@ LOSSES = (
     }
 )
 """What an owner is told of: not what they did themselves by deleting, unsubscribing or skipping."""
+TOLD = REFUSALS | LOSSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +251,8 @@ def _recovered(sight: Sight) -> bool:
 
 
 def _summary(trouble: Trouble, letters: Letters, now_ms: int) -> Finding:
-    told = REFUSALS | LOSSES
     lost = Counter(
-        each.reason for each in letters.ended if each.reason in told and each.at_ms >= trouble.since_ms
+        each.reason for each in letters.ended if each.reason in TOLD and each.at_ms >= trouble.since_ms
     )
     return Finding(NoticeKind.RECOVERED, trouble.since_ms, now_ms, dict(lost), letters.complete)
 

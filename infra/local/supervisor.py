@@ -1,7 +1,7 @@
 """Runs everything of a local run, in order, until it is told to stop or the emulator is gone.
 
 A dead API, worker or receiver is started again; a dead emulator ends the run. What a person should know is
-one sentence each, on standard output while all is well and in CannotRunError when it is not.
+one sentence each, notices too, on standard output while all is well and in CannotRunError when it is not.
 """
 
 import json
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import assert_never
 
 from infra.local.emulator import HOST, EmulatorName, refuse_taken_port
+from infra.local.notices import Notices
 from infra.local.plan import Plan
 from infra.local.processes import ROOT, CannotRunError, Child, Leash, Program, Start
 
@@ -48,6 +49,9 @@ class Supervisor:
         self._children: dict[str, Child] = {}
         self._soon_dead: dict[str, int] = {}
         self._stopping = False
+        self._notices = Notices(
+            plan.emulator.endpoint_url, plan.topic_arn, f"{plan.prefix}local-notices", self._say
+        )
 
     def ask(self, wish: Wish) -> None:
         """Ask for something; it happens soon."""
@@ -59,6 +63,7 @@ class Supervisor:
         try:
             self._start_all()
             self._say(_summary(self._plan))
+            self._notices.start()
             self._watch()
         except _StoppedError:
             pass
@@ -175,6 +180,7 @@ class Supervisor:
     def _stop_all(self) -> None:
         if self._children:
             self._say("Stopping.")
+        self._notices.stop()
         for child in sorted(self._children.values(), key=lambda child: child.program.rank):
             if not child.stop():
                 self._say(

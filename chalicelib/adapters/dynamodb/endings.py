@@ -4,17 +4,19 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from chalicelib.adapters.dynamodb import keys, rows
-from chalicelib.adapters.dynamodb.records import Check, Delete, Key, Put, Span, Tables, Write
+from chalicelib.adapters.dynamodb.records import Check, Delete, Key, Put, Span, Tables, Update, Write
 from chalicelib.adapters.dynamodb.work import move_writes
 from chalicelib.application.ports import Advanced
-from chalicelib.domain.change import Op, Test
+from chalicelib.domain import gate as gates
+from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.delivery import Dead, Lane, Owed
 from chalicelib.domain.ending import Ending
 from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.notice import TOLD
 
 TRANSACTION_MAX = 100
 _OF_AN_ENDPOINT = 10
-_CURSOR_AND_ENDPOINT = 2
+_BESIDE_ENDS = 3  # the cursor, the endpoint, the gate's mark
 
 
 class DynamoEndings:
@@ -43,7 +45,7 @@ class DynamoEndings:
     def fitting(self, ends: Sequence[tuple[Owed, Dead]]) -> int:
         """Count how many ends, from the first, one transaction can take."""
         sizes = accumulate(len(list(move_writes(*each))) for each in ends)
-        return sum(size <= TRANSACTION_MAX - _CURSOR_AND_ENDPOINT for size in sizes)
+        return sum(size <= TRANSACTION_MAX - _BESIDE_ENDS for size in sizes)
 
     def advance(
         self, ending: Ending, then: Ending | None, ends: Sequence[tuple[Owed, Dead]], of: Endpoint
@@ -53,7 +55,7 @@ class DynamoEndings:
         moved: Write = Put(at, rows.ending_row(then), same) if then else Delete(at, same)
         as_read = Check(keys.endpoint(of.tenant, of.id), (Test("version", Op.EQ, of.version),))
         ended = [write for each in ends for write in move_writes(*each)]
-        refused = self._tables.together([moved, as_read, *ended])
+        refused = self._tables.together([moved, as_read, *ended, *_marked(of, ends)])
         if not refused:
             return Advanced.MADE
         return Advanced.OVERTAKEN if 0 in refused else Advanced.CHANGED
@@ -61,6 +63,14 @@ class DynamoEndings:
     def drop(self, ending: Ending) -> None:
         """Forget an ending that concerns nothing any more, unless it was begun anew."""
         self._tables.together([Delete(_at(ending), _same(ending))])
+
+
+def _marked(of: Endpoint, ends: Sequence[tuple[Owed, Dead]]) -> Iterator[Write]:
+    """Mark the gate when the owner has to be told of an end: one they did not ask for."""
+    told = [dead.ended.at_ms for _, dead in ends if dead.ended.reason in TOLD]
+    if told:
+        alert = gates.and_alert(Change((), {}, {}), max(told) * 1000, died=True)
+        yield Update(keys.gate(of.tenant, of.id), alert)
 
 
 def _at(ending: Ending) -> Key:

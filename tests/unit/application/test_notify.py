@@ -14,6 +14,7 @@ from chalicelib.application.ports import Unavailable
 from chalicelib.domain import gate as gates
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.delivery import given_up
+from chalicelib.domain.ending import DAY_MS, KEPT_MS
 from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.gate import Breaker, Rules
 from chalicelib.domain.notice import Notice, NoticeKind
@@ -195,6 +196,16 @@ def test_an_endpoint_disabled_by_relay_is_told_with_its_reason(world: World, end
     minutes(world, 4)
     assert kinds(world) == [NoticeKind.ENDPOINT_DISABLED]
     assert world.heard[0].finding.why == "no success for 72 hours"
+
+
+def test_what_waited_too_long_at_a_disabled_endpoint_is_told(world: World, endpoint: Endpoint) -> None:
+    world.run(lambda it: it.manage.disable(TENANT, endpoint.id), world.usual)
+    world.deliveries(3)
+    world.clock.advance(ms=KEPT_MS + DAY_MS)
+    world.call_endings()
+    world.endings_called()
+    world.notify()
+    assert [lost(each) for each in world.heard] == [{DeathReason.EXPIRED: 3}]
 
 
 def outage(world: World) -> None:
