@@ -23,8 +23,9 @@ from infra.local.emulator import EmulatorName, free_port, running
 from infra.local.processes import Leash
 from tests.bench.chaos_blows import Executioner, Purger
 from tests.bench.chaos_load import Producers, Scene, build, path_of
-from tests.bench.chaos_proxy import Proxy, bad_day, proxy_before
-from tests.bench.chaos_verdict import Evidence, Pair, verdict
+from tests.bench.chaos_proxy import Proxy, changing_weather, proxy_before
+from tests.bench.chaos_replays import Replayer
+from tests.bench.chaos_verdict import Evidence, Sending, verdict
 from tests.e2e.customer import ENDED, Customer
 from tests.e2e.faults import hide_for
 from tests.e2e.stack import Ports, RelayStack
@@ -104,32 +105,41 @@ def _chaos(customer: Customer, proxy: Proxy, orders: Path) -> dict[str, Any]:
     producers = Producers(customer.stack.api_url, scene, PER_S)
     executioner = Executioner(customer.stack, orders, Random(SEED))
     purger = Purger(customer.stack, lambda: _owed(customer, scene, producers), OWED_AT_LEAST)
-    proxy.do(bad_day())
-    producers.start()
-    try:
-        _blows(producers, executioner, purger)
-    finally:
-        producers.stop()
-    proxy.do([])
-    drained_s = _drain(customer, scene, producers)
-    evidence = Evidence(scene.targets, producers.accepted, customer.received(brief=1), _told(customer, scene))
+    replayer = Replayer(customer.stack.api_url, scene, producers)
+    with changing_weather(proxy):
+        producers.start()
+        replayer.start()
+        try:
+            _blows(producers, executioner, purger)
+        finally:
+            producers.stop()
+            replayer.stop()
+    drained_s = _drain(customer, scene, producers, replayer)
+    evidence = Evidence(
+        scene.targets,
+        producers.accepted,
+        customer.received(brief=1),
+        replayer.before | _told(customer, scene),
+        replayer.replays,
+    )
     _keep("accepted", map(asdict, evidence.accepted))
     _keep("received", evidence.received)
-    _keep("deliveries", ({"path": path, **told} for (_, path), told in evidence.told.items()))
+    _keep("deliveries", ({"path": path, **told} for (_, path, _), told in evidence.told.items()))
+    _keep("replays", map(asdict, evidence.replays))
     _keep("kills", executioner.kills)
     _keep("purges", purger.purges)
     figures = verdict(evidence)
     few = {
         "accepted": len(producers.accepted) < EVENTS,
         "kills": len(executioner.kills) < KILLS,
-        "purges": len(purger.purges) < PURGES,
+        "purges": purger.count() < PURGES,
     }
     figures["faults"] |= {f"too few {name}": True for name, too_few in few.items() if too_few}
     return {
         **figures,
         "kills": len(executioner.kills),
         "kills_in": executioner.by_function(),
-        "purges": [each["owed"] for each in purger.purges],
+        "purges": [each["owed"] for each in purger.purges if each["counts"]],
         "refused_posts": dict(producers.refused),
         "proxy": dict(proxy.faults()),
         "drained_s": drained_s,
@@ -141,7 +151,7 @@ def _blows(producers: Producers, executioner: Executioner, purger: Purger) -> No
     deadline_s = time.monotonic() + BLOWS_WITHIN_S
     while time.monotonic() < deadline_s:
         producers.check()
-        kills, purges = len(executioner.kills), len(purger.purges)
+        kills, purges = len(executioner.kills), purger.count()
         if purges < PURGES and kills >= min(KILLS, (purges + 1) * KILLS_A_PURGE):
             producers.hurry()
             if purger.purge():
@@ -153,7 +163,7 @@ def _blows(producers: Producers, executioner: Executioner, purger: Purger) -> No
 
 
 def _owed(customer: Customer, scene: Scene, producers: Producers) -> int:
-    """Count what is owed and has not arrived, too low by what arrived twice."""
+    """Count what is owed and has not arrived, too low by what arrived twice and by replays."""
     paths = {each.type: len(each.paths) for each in scene.targets}
     owed = sum(paths[each.type] for each in list(producers.accepted))
     dying = {path for each in scene.targets if each.dies for path in each.paths}
@@ -163,25 +173,25 @@ def _owed(customer: Customer, scene: Scene, producers: Producers) -> int:
     return owed - arrived
 
 
-def _drain(customer: Customer, scene: Scene, producers: Producers) -> float:
+def _drain(customer: Customer, scene: Scene, producers: Producers, replayer: Replayer) -> float:
     """Wait until all has ended, as far as the API tells; the seconds it took."""
     began_s = time.monotonic()
-    owed = len(Evidence(scene.targets, producers.accepted, []).owed())
+    owed = Evidence(scene.targets, producers.accepted, (), {}, replayer.replays).owed()
     while time.monotonic() < began_s + DRAINED_WITHIN_S:
         if _owed(customer, scene, producers) <= NEARLY_NONE:
-            told = _told(customer, scene).values()
-            if sum(each["status"] in ENDED for each in told) >= owed:
+            told = replayer.before | _told(customer, scene)
+            if all(each in told and told[each]["status"] in ENDED for each in owed):
                 break
         time.sleep(LOOK_EVERY_S)
     return round(time.monotonic() - began_s, 1)
 
 
-def _told(customer: Customer, scene: Scene) -> dict[Pair, Mapping[str, Any]]:
-    """Ask the API for every delivery of every endpoint, by event and path."""
-    told: dict[Pair, Mapping[str, Any]] = {}
+def _told(customer: Customer, scene: Scene) -> dict[Sending, Mapping[str, Any]]:
+    """Ask the API for every delivery of every endpoint in its newest generation."""
+    told: dict[Sending, Mapping[str, Any]] = {}
     for hook in scene.hooks:
         for each in _pages(customer, f"/v1/endpoints/{hook.id}/deliveries"):
-            told[each["event_id"], path_of(hook)] = each
+            told[each["event_id"], path_of(hook), each["generation"]] = each
     return told
 
 

@@ -15,7 +15,11 @@ from typing import Any
 import boto3
 
 ORDERS = Path(os.environ["RELAYCHAOS_ORDERS"])
-INGEST = frozenset({"/v1/events", "/v1/events/batch"})
+POSTS = {
+    "/v1/events": "ingest",
+    "/v1/events/batch": "ingest",
+    "/v1/deliveries/{delivery_id}/replay": "replay",
+}
 
 
 class _Fate(threading.local):
@@ -38,11 +42,11 @@ def _invoked(event: Any, get_response: Callable[[Any], Any]) -> Any:  # noqa: AN
 
 
 def _function_of(event: Any) -> str:  # noqa: ANN401 - any function's
-    """Name what is invoked: `ingest` of the API, `deliver` of all shards, any other by its own name."""
+    """Name what is invoked: what is asked of the API, `deliver` of all shards, any other by its own name."""
     context = event.context
     if isinstance(context, dict):
-        posts = context["httpMethod"] == "POST" and context["resourcePath"] in INGEST
-        return "ingest" if posts else "other requests"
+        posts = context["httpMethod"] == "POST"
+        return POSTS.get(context["resourcePath"], "other") if posts else "other"
     name: str = context.function_name
     return "deliver" if name.startswith("deliver_") else name
 

@@ -65,6 +65,7 @@ class Accepted:
     acknowledged_s: float
     tries: int
     fan_out: str
+    delivery_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +159,11 @@ class Producers:
             told = self._try(api, target.type, left, batch=batch)
             now_s = time.monotonic()
             with self._lock:
-                self.accepted += [
-                    Accepted(each["event_id"], target.type, began_s, now_s, tries, each["fan_out"])
-                    for each in told.values()
-                ]
+                for each in told.values():
+                    ids = tuple(each["delivery_ids"])
+                    self.accepted.append(
+                        Accepted(each["event_id"], target.type, began_s, now_s, tries, each["fan_out"], ids)
+                    )
             left = [key for key in left if key not in told]
             if left:
                 if now_s > began_s + ANSWERED_WITHIN_S:

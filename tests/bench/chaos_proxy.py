@@ -4,8 +4,10 @@ It throttles the store, drops answers after the write has happened, breaks conne
 transactions for conflicts that nobody caused; queues fail now and then too.
 """
 
+import itertools
 import os
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ WRITES = ("TransactWriteItems", "BatchExecuteStatement")
 READS = ("Query", "BatchGetItem")
 OF_QUEUES = ("SendMessageBatch", "SendMessage", "DeleteMessageBatch", "ChangeMessageVisibilityBatch")
 LARGEST_CONFLICT = 8
+STORM_S, STORM_EVERY_S = 4.0, 20.0
 THROTTLED = {"code": "ProvisionedThroughputExceededException", "message": "more than was provisioned"}
 FAILED = {"code": "InternalError", "status": 500}
 ANSWER_DROPPED = {"response": {"abort_bytes": 0}}
@@ -33,18 +36,23 @@ _COUNT = re.compile(r'microburst_faults_total\{service="(.*?)",operation="(.*?)"
 Rule = dict[str, Any]
 
 
-def bad_day() -> list[Rule]:
-    """Give the rules; each fires by chance, by itself."""
+def bad_day(throttled: float = 0.04) -> list[Rule]:
+    """Give the rules; each fires by chance, by itself; so large a part of the store's calls is throttled."""
     rules = [_conflict(size) for size in range(1, LARGEST_CONFLICT + 1)]
     for operation in WRITES:
-        rules.append(_rule("dynamodb", operation, 0.03, error=THROTTLED))
+        rules.append(_rule("dynamodb", operation, throttled, error=THROTTLED))
         rules.append(_rule("dynamodb", operation, 0.03, **ANSWER_DROPPED))
         rules.append(_rule("dynamodb", operation, 0.01, reset=True))
-    rules += [_rule("dynamodb", operation, 0.03, error=THROTTLED) for operation in READS]
+    rules += [_rule("dynamodb", operation, throttled, error=THROTTLED) for operation in READS]
     for operation in OF_QUEUES:
         rules.append(_rule("sqs", operation, 0.01, **ANSWER_DROPPED))
         rules.append(_rule("sqs", operation, 0.02, error=FAILED))
     return rules
+
+
+def storm() -> list[Rule]:
+    """Give the rules of the moments when hardly anything gets through: more than retries make up for."""
+    return bad_day(throttled=0.6)
 
 
 def _conflict(size: int) -> Rule:
@@ -102,3 +110,24 @@ def proxy_before(emulator_url: str, leash: Leash, logs: Path) -> Iterator[Proxy]
         yield proxy
     finally:
         child.stop()
+
+
+@contextmanager
+def changing_weather(proxy: Proxy) -> Iterator[None]:
+    """Have a bad day with a storm now and then, and no fault any more in the end."""
+    over = threading.Event()
+
+    def change() -> None:
+        for lasts_s, rules in itertools.cycle(((STORM_EVERY_S - STORM_S, bad_day()), (STORM_S, storm()))):
+            proxy.do(rules)
+            if over.wait(lasts_s):
+                return
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        yield
+    finally:
+        over.set()
+        changing.join()
+        proxy.do([])

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.bench.chaos_load import Accepted, Target
-from tests.bench.chaos_verdict import Evidence, Pair, Record, verdict
+from tests.bench.chaos_replays import Replayed
+from tests.bench.chaos_verdict import Evidence, Record, Sending, verdict
 
 HEALTHY = Target("healthy", "t.healthy", ("/verify/a",))
 ORDERED = Target("ordered", "t.ordered", ("/flaky/o",))
@@ -19,7 +20,7 @@ def accepted(event_id: str, target: Target, posted_s: float = 0.0, acknowledged_
 
 
 def receipt(event_id: str, path: str, number: int = 1, **fields: object) -> Record:
-    usual = {"status": 200, "attempt": 1, "delivery_id": f"d-{event_id}-{path}"}
+    usual = {"generation": 0, "status": 200, "attempt": 1, "delivery_id": f"d-{event_id}-{path}"}
     return {"event_id": event_id, "path": path, "number": number, **usual, **fields}
 
 
@@ -29,9 +30,13 @@ def told(*outcomes: str, status: str = "succeeded", reason: str | None = None) -
 
 
 def judged(
-    events: list[Accepted], received: list[Record], told_of: dict[Pair, Record] | None = None
+    events: list[Accepted],
+    received: list[Record],
+    told_of: dict[tuple[str, str], Record] | None = None,
+    *replays: Replayed,
 ) -> dict[str, Any]:
-    return verdict(Evidence(TARGETS, events, received, told_of or {}))
+    told: dict[Sending, Record] = {(*pair, 0): each for pair, each in (told_of or {}).items()}
+    return verdict(Evidence(TARGETS, events, received, told, replays))
 
 
 def test_all_is_well_when_everything_came_once() -> None:
@@ -55,7 +60,7 @@ def test_what_was_never_answered_well_is_lost(status: int | None) -> None:
 def test_each_endpoint_of_an_event_is_owed_it() -> None:
     found = judged([accepted("e1", CROWD)], [receipt("e1", "/verify/b")])
     assert (found["deliveries"], found["lost"]) == (2, 1)
-    assert found["faults"]["lost"] == [("e1", "/verify/c")]
+    assert found["faults"]["lost"] == [("e1", "/verify/c", 0)]
 
 
 @pytest.mark.parametrize(
@@ -83,11 +88,11 @@ def test_a_duplicate_under_another_id_is_a_fault() -> None:
     pair = ("e1", "/verify/a")
     received = [receipt(*pair), receipt(*pair, number=2, attempt=2, delivery_id="another")]
     found = judged([accepted("e1", HEALTHY)], received, {pair: told("unknown", "success")})
-    assert found["faults"]["under_two_ids"] == [pair]
+    assert found["faults"]["under_two_ids"] == [(*pair, 0)]
 
 
 def test_what_nobody_was_promised_is_a_fault() -> None:
-    assert judged([], [receipt("e1", "/verify/a")])["faults"]["never_owed"] == [("e1", "/verify/a")]
+    assert judged([], [receipt("e1", "/verify/a")])["faults"]["never_owed"] == [("e1", "/verify/a", 0)]
 
 
 @pytest.mark.parametrize("acknowledged_s, wrong", [(1.0, 1), (3.0, 0)])
@@ -110,4 +115,27 @@ def test_an_inversion_needs_an_acknowledgement_before_the_second_post(
 def test_how_a_delivery_ended_is_looked_at(ending: Record, fault: str) -> None:
     pair = ("e1", "/verify/a")
     found = judged([accepted("e1", HEALTHY)], [receipt(*pair)], {pair: ending})
-    assert found["faults"][fault] == [pair]
+    assert found["faults"][fault] == [(*pair, 0)]
+
+
+@pytest.mark.parametrize(
+    "generations, lost, unasked",
+    [((0, 1, 2), 0, 0), ((0, 2), 1, 0), ((0, 1), 1, 0), ((0, 1, 2, 3), 0, 1)],
+)
+def test_each_generation_that_was_promised_is_owed_and_no_other(
+    generations: tuple[int, ...], lost: int, unasked: int
+) -> None:
+    pair = ("e1", "/verify/a")
+    received = [receipt(*pair, number=each, generation=each) for each in generations]
+    found = judged([accepted("e1", HEALTHY)], received, None, Replayed(*pair, generation=2, asked=2))
+    assert (found["lost"], found["duplicates"]) == (lost, 0)
+    assert len(found["faults"].get("never_owed", [])) == unasked
+
+
+@pytest.mark.parametrize("generations", [(0,), (0, 1)])
+def test_a_replay_whose_answer_was_lost_may_have_begun(generations: tuple[int, ...]) -> None:
+    pair = ("e1", "/verify/a")
+    received = [receipt(*pair, number=each, generation=each) for each in generations]
+    found = judged([accepted("e1", HEALTHY)], received, None, Replayed(*pair, generation=0, asked=1))
+    assert found["lost"] == 0
+    assert "never_owed" not in found["faults"]
