@@ -12,11 +12,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from chalicelib.adapters.dynamodb import keys
 from chalicelib.application.ingest import Accepted
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain import ids
-from chalicelib.domain.delivery import Ended
+from chalicelib.domain.bulk_replay import BulkState, Wanted
+from chalicelib.domain.delivery import Ended, Status
 from chalicelib.domain.endpoint import EndpointState, Limits, Ordering
+from chalicelib.domain.errors import RelayError
 from chalicelib.domain.gate import SECOND, TAKE_OVER_GRACE, Rules
 from chalicelib.domain.outcome import Outcome
 from chalicelib.domain.request import Request
@@ -36,7 +39,9 @@ from tests.unit.application.world import (
     MINUTE_MS,
     OK,
     TAKE_OVER_MS,
+    TENANT,
     World,
+    generation_of,
     posted,
 )
 
@@ -60,6 +65,8 @@ ANSWERS = (
     status(503, headers=(("Retry-After", "70"),)),
 )
 PASSING_MS = (1, 300, 2_000, 5_000, TAKE_OVER_MS, MINUTE_MS, 7 * MINUTE_MS)
+
+ENDED = (Status.SUCCEEDED, Status.DEAD)
 
 Misfortune = tuple[str, int] | None
 
@@ -109,6 +116,27 @@ class Pipeline(RuleBasedStateMachine):
         with suppress(Unavailable):
             self.world.fan_out_called(self.process(misfortune))
 
+    @rule(which=st.integers(0, 200), misfortune=misfortunes)
+    def replay(self, which: int, misfortune: Misfortune) -> None:
+        """Press replay for some delivery, whatever has become of it."""
+        created = sorted({each.delivery_id for each in self.world.all_history()})
+        if created:
+            delivery = created[which % len(created)]
+            with suppress(Unavailable, RelayError):
+                self.world.run(lambda it: it.replay.run(TENANT, delivery), self.process(misfortune))
+
+    @rule(which=st.integers(0, len(ENDPOINTS) - 1), status=st.sampled_from(sorted(ENDED)))
+    def replay_in_bulk(self, which: int, status: Status) -> None:
+        wanted = Wanted(0, self.world.clock.now_ms() + 1, status)
+        owner = self.endpoints[which].id
+        self.world.run(lambda it: it.order_replays.begin(TENANT, owner, wanted, None), self.world.usual)
+
+    @rule(misfortune=misfortunes)
+    def go_on_with_replays(self, misfortune: Misfortune) -> None:
+        self.world.call_replays()
+        with suppress(Unavailable):
+            self.world.replays_called(self.process(misfortune))
+
     @rule(misfortune=misfortunes)
     def sweep(self, misfortune: Misfortune) -> None:
         with suppress(Unavailable):
@@ -151,6 +179,7 @@ class Pipeline(RuleBasedStateMachine):
         self.world.sender.script = self.within_caps(lambda _: OK)
         self.enable()
         self.world.clock.advance_to(self.waits_end_ms())
+        self.end_the_replays()
         for _ in range(2):
             self.world.work_off(for_ms=MINUTE_MS)
             self.world.sweep()
@@ -160,6 +189,16 @@ class Pipeline(RuleBasedStateMachine):
         for endpoint in self.endpoints:
             check_pace(self.world, endpoint)
         self.every_accepted_event_reached_everybody()
+
+    def end_the_replays(self) -> None:
+        """Let bulk replays come to their end; nothing is to be sent meanwhile but what they begin."""
+        for _ in range(20):
+            if all(each["stage"] == BulkState.DONE for each in self.world.records_of(keys.REPLAYS)):
+                return
+            self.world.clock.advance(ms=MINUTE_MS)
+            self.world.call_replays()
+            self.world.work_off(for_ms=1_000)
+        raise AssertionError("a bulk replay does not end")
 
     def every_accepted_event_reached_everybody(self) -> None:
         ended = {
@@ -212,8 +251,10 @@ class Pipeline(RuleBasedStateMachine):
             endpoint = by_url[request.url]
             tag = ids.endpoint_tag(endpoint.id)
             in_flight = [each for each in self.world.sender.in_flight if ids.tag_of(each) == tag]
-            cap = 1 if endpoint.ordered else endpoint.limits.max_concurrency
-            assert len(in_flight) <= cap, "more in flight than the cap"
+            assert len(in_flight) <= endpoint.limits.max_concurrency, "more in flight than the cap"
+            if endpoint.ordered and not generation_of(self.world.sender.sent[-1]):
+                first = [each for each in in_flight if each not in self.replaying()]
+                assert len(first) <= 1, "two at once of one line"
             if endpoint.ordered:
                 check_turn(self.world, endpoint)
             given = script(request)
@@ -221,6 +262,10 @@ class Pipeline(RuleBasedStateMachine):
             return given
 
         return answer
+
+    def replaying(self) -> set[str]:
+        """Name the deliveries of which a replay is owed."""
+        return {each.delivery_id for each in self.world.owed() if each.lane.replay}
 
     def waits_end_ms(self) -> int:
         """Say when nothing waits any more for a retry, a lease, a hold, the breaker or a dead batch."""

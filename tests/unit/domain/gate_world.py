@@ -41,7 +41,7 @@ RULES = Rules(
     request_timeout=10 * SECOND,
 )
 BREAKER_FIELDS = ("st", "epoch", "fails", "open_until", "cooldown", "probe_until", "ramp_from")
-ORDERED = "o0"
+ORDERED, REPLAYS = "o0", "r0"
 QUICK = Told(Evidence.ALIVE, quick=True)
 LATE = Told(Evidence.ALIVE)
 ERROR = Told(Evidence.FAILING, quick=True)
@@ -247,7 +247,7 @@ class World:
             return None
         holder = self._holder(worker, lane, same_visit=same_visit)
         keys = tuple(f"{holder}:{number}" for number in range(wish.rows))
-        asked = Ask(lane, holder, keys, wish.more, wish.quiet, lane == ORDERED, wish.waited)
+        asked = Ask(lane, holder, keys, wish.more, wish.quiet, lane == ORDERED, wish.waited, lane == REPLAYS)
         local, seen = self.local(worker), self.known[worker]
         answer = gates.ask(seen, asked, local, RULES)
         if isinstance(answer, Hold):
@@ -263,7 +263,7 @@ class World:
         made = self.change(decision.answer.change)
         assert made or not as_decided, "what rests on the gate as it is can be made"
         self.look(decision.worker)
-        if made and isinstance(decision.answer, Turn):
+        if made and isinstance(decision.answer, Turn) and decision.answer.opens:
             self._check_opening(decision.local)
         elif made and isinstance(decision.answer, Grant):
             visit = self._check_grant(decision, decision.answer)
@@ -413,12 +413,23 @@ class World:
         """Note that somebody has to wait, and when the bell is due that is left with its lane."""
         local = self.local(worker)
         due = hold.until or local
+        if hold.alone:
+            self._note_bell(seen, lane, due)
+            return
         change = gates.hold_begun(seen, hold.reason, local, lane=lane, due=due)
         if change is None:
             assert hold.reason is HoldReason.DISABLED or seen.held_for is not None
             return
         assert self.change(change) or seen != self.gate
         self.look(worker)
+
+    def _note_bell(self, seen: Gate, lane: str, due: int) -> None:
+        """Note when the bell of a lane of replays is due that waits alone: that is no hold."""
+        assert lane == REPLAYS
+        change = gates.bell_due(seen, lane, due)
+        if change is not None:
+            assert self.change(change)
+            assert self.gate.quiet[lane] == due
 
     def _held_until_now(self) -> None:
         held = self.record["held_from"] > 0 or not self.record["on"]
@@ -472,9 +483,19 @@ class World:
         self._check_nobody_believes(grant.claim.lane)
         self._check_breaker_let_in(grant.claim, decision)
         self._check_pace(grant.claim, decision)
+        if wish.replay and not grant.claim.probe:
+            self._check_what_is_left(grant.claim, decision)
         visit = Visit(decision.worker, grant.claim, self.onlooker.turns)
         self.visits.append(visit)
         return visit
+
+    def _check_what_is_left(self, claim: Claim, decision: Decision) -> None:
+        """Check that a replay has left first attempts half of what there was."""
+        gate = self.gate
+        if not gate.ramp_from or decision.local >= gate.ramp_from + RULES.ramp:
+            assert gate.slots >= gate.cap // 2
+        half = gate.burst * -(-SECOND // gate.rate) // 2
+        assert gate.tat <= decision.local + max(claim.bucket.cost, half)
 
     def _check_pace(self, claim: Claim, decision: Decision) -> None:
         when = gates.moments(claim, self.gate, decision.local)

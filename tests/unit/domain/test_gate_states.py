@@ -17,6 +17,7 @@ from tests.unit.domain.gate_world import (
     LATE,
     ORDERED,
     QUICK,
+    REPLAYS,
     RULES,
     SILENT,
     Decision,
@@ -26,7 +27,7 @@ from tests.unit.domain.gate_world import (
 )
 
 BY_SIGHT = Manner()
-LANES = ("0", "1", "2", "3", ORDERED)
+LANES = ("0", "1", "2", "3", ORDERED, REPLAYS)
 
 Places = tuple[str, str, str]
 workers = st.integers(0, 2)
