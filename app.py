@@ -114,6 +114,12 @@ def list_dead_letters(endpoint_id: str) -> Response:
     return http.answer(app, endpoints.dead_letters, endpoint_id=endpoint_id)
 
 
+@app.route("/v1/endpoints/{endpoint_id}/stats", methods=["GET"])
+def get_endpoint_stats(endpoint_id: str) -> Response:
+    """List what an endpoint's hours came to."""
+    return http.answer(app, endpoints.stats, endpoint_id=endpoint_id)
+
+
 @app.route("/v1/endpoints/{endpoint_id}/health", methods=["GET"])
 def get_endpoint_health(endpoint_id: str) -> Response:
     """Show how an endpoint does."""

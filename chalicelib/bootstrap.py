@@ -121,6 +121,9 @@ def rules() -> Rules:
         of.lease_secs * SECOND,
         of.total_timeout_secs * SECOND,
         min(Rules().reserve, spare_secs * SECOND),
+        auto_disable=of.auto_disable,
+        auto_disable_after=of.auto_disable_secs * SECOND,
+        auto_disable_attempts=of.auto_disable_attempts,
     )
 
 

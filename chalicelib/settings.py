@@ -70,6 +70,9 @@ class Settings(BaseModel):
     breaker_threshold: Annotated[int, Field(ge=1, le=1_000)] = 20
     breaker_cooldown_secs: Seconds = 30
     breaker_max_cooldown_secs: Seconds = 300
+    auto_disable: bool = True
+    auto_disable_secs: Annotated[int, Field(ge=1, le=7_776_000)] = 259_200
+    auto_disable_attempts: Annotated[int, Field(ge=2, le=1_000)] = 12
     ramp_secs: Annotated[int, Field(ge=0, le=86_400)] = 300
     notice_window_secs: Seconds = 3_600
     notice_outage_secs: Seconds = 900

@@ -100,6 +100,7 @@ def _api() -> Function:
         "TenantsTable": READ + INSERT + UPDATE,
         "FanoutsTable": READ + INSERT,
         "EndingsTable": INSERT,
+        "StatsTable": READ,
         "NoticesTable": READ,
         "ReplaysTable": READ + INSERT,
     }
@@ -122,6 +123,7 @@ def _deliver(name: str, queue: str, most: int) -> Function:
         "EndpointsTable": READ + INSERT,
         "DeadLettersTable": INSERT,
         "EndingsTable": INSERT,
+        "StatsTable": INSERT,
     }
     grants = (
         *_tables(tables),
@@ -243,6 +245,7 @@ def _retention() -> Function:
         "DeadLettersTable": (*READ, *UPDATE, "dynamodb:Scan"),
         "EndpointsTable": (*READ, *DELETE, "dynamodb:Scan"),
         "GatesTable": DELETE,
+        "NoticesTable": DELETE,
         "FanoutsTable": READ + UPDATE,
     }
     grants = (*_tables(tables), *_payloads("s3:DeleteObject"))

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chalicelib.application.gatekeeper import Gatekeeper
-from chalicelib.application.ports import Clock, Work
+from chalicelib.application.ports import Clock, Note, Work
 from chalicelib.application.visit import Visit
 from chalicelib.domain import gate as gates
 from chalicelib.domain.delivery import Held, Owed
-from chalicelib.domain.gate import Hold, Leaving, Spell
+from chalicelib.domain.gate import Hold, Leaving
 
-Noted = tuple[tuple[str, str], Spell]
+Noted = tuple[tuple[str, str], Note]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,15 @@ class Holding:
         return Leaving(gate, last=visit.blocked or not visit.more) if gate else None
 
     def not_noted(self, visit: Visit, leaving: Leaving | None, now_us: int) -> list[Noted]:
-        """Give the holds that history must have before a visit settles."""
+        """Give the holds that history must have before a visit settles, and the hour that statistics must."""
         if leaving is None or visit.claim is None:
             return []
         ending = gates.ends_hold(leaving, visit.claim, visit.told)
-        return [(visit.gate_key, each) for each in gates.not_noted(leaving.gate, now_us, ending=ending)]
+        holds = gates.not_noted(leaving.gate, now_us, ending=ending)
+        hours = (leaving.gate.hour_past,) if leaving.gate.hour_past else ()
+        return [(visit.gate_key, each) for each in (*holds, *hours)]
 
-    def note(self, holds: Sequence[Noted]) -> None:
-        """Write holds to history."""
-        if holds:
-            self.work.insert([], holds)
+    def note(self, notes: Sequence[Noted]) -> None:
+        """Write holds to history, and hours to statistics."""
+        if notes:
+            self.work.insert([], notes)

@@ -14,7 +14,7 @@ COUNT_MAX = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What an endpoint is owed: how many deliveries, and when the oldest event was received (Unix ms, 0: none).
+    """What an endpoint is owed: how many deliveries, and when the oldest event came (Unix ms, 0: none).
 
     `complete` is False when there are more than were counted. `drain_s` is how many seconds they take at the
     endpoint's rate.

@@ -21,7 +21,7 @@ from chalicelib.domain import ids
 from chalicelib.domain.delivery import Attempt, Created, Ended, HistoryRow, Status, status_of
 from chalicelib.domain.ending import ending_of
 from chalicelib.domain.endpoint import Endpoint
-from chalicelib.domain.gate import Spell
+from chalicelib.domain.gate import Spell, Tally
 from chalicelib.domain.outcome import DeathReason
 
 HOLDS_SHOWN = 20
@@ -111,6 +111,18 @@ class Questions:
         if not (ids.is_id(endpoint_id, "ep") and self.endpoints.get(tenant, endpoint_id)):
             raise not_found("endpoint", endpoint_id)
         return self.reading.dead_letters(tenant, endpoint_id, after, limit, self.clock.now_ms())
+
+    def hours(self, tenant: str, endpoint_id: str, before: int, limit: int) -> Page[Tally]:
+        """List what an endpoint's hours came to, newest first, from below an hour on; raises RelayError.
+
+        Hours in which nothing was sent are left out; `after` is the last hour of the page.
+        """
+        endpoint = self.endpoints.get(tenant, endpoint_id) if ids.is_id(endpoint_id, "ep") else None
+        if endpoint is None:
+            raise not_found("endpoint", endpoint_id)
+        found = self.reading.hours(tenant, endpoint_id, before, limit + 1, self.clock.now_ms())
+        more = len(found) > limit
+        return Page(tuple(found[:limit]), str(found[limit - 1].hour) if more else "")
 
     def health(self, tenant: str, endpoint_id: str) -> tuple[Endpoint, Health]:
         """Read how an endpoint does, or raise RelayError."""

@@ -39,7 +39,8 @@ from chalicelib.domain.gate import (
     Rules,
     Told,
 )
-from chalicelib.domain.outcome import DeathReason, Fault, Reply, Verdict, judge
+from chalicelib.domain.outcome import DeathReason, Fault, Outcome, Reply, Verdict, judge
+from chalicelib.domain.request import event_time
 
 TRIES = 4
 TIMEOUTS = frozenset({Fault.TIMEOUT, Fault.CONNECT_TIMEOUT})
@@ -84,7 +85,9 @@ class Settlement:
         if isinstance(step, Again):
             visit.stop()
             visit.blocked = visit.lane.ordered
-        visit.died |= isinstance(step, Dead)
+        if isinstance(step, Dead):
+            visit.died = True
+            visit.refused |= step.ended.reason is DeathReason.REFUSED
         return Result(visit, owed, endpoint, verdict, step)
 
     def wave(self, results: Sequence[Result], over: Sequence[Visit]) -> list[Attempted]:
@@ -104,6 +107,7 @@ class Settlement:
         closing = [each.owed for each in settled if isinstance(each.step, Arrived)]
         self._close(closing, over, now_us)
         self._hold_endpoints(results)
+        self._disable_hopeless(over)
         return [_attempted(each) for each in settled]
 
     def close(self, arrived: Sequence[Owed], over: Sequence[Visit]) -> None:
@@ -125,7 +129,7 @@ class Settlement:
             self.keeper.seen(visit, self._after_settling(visit, answer))
             visit.claim = None
             visit.told.clear()
-            visit.died = False
+            visit.died = visit.refused = False
 
     def bury(self, moves: Sequence[tuple[Owed, Again | Dead]]) -> None:
         """Record deliveries that ended or moved without a send of this visit."""
@@ -158,7 +162,7 @@ class Settlement:
         if visit.claim is None:
             raise RuntimeError("a visit without a lease has nothing to settle")
         change = gates.settle(visit.claim, visit.told, now_us, self.rules, leaving)
-        return gates.and_alert(change, now_us, died=True) if visit.died else change
+        return gates.and_alert(change, now_us, refused=visit.refused) if visit.died else change
 
     def _after_settling(self, visit: Visit, answer: Changed) -> Gate | None:
         gate = answer.gate
@@ -185,7 +189,7 @@ class Settlement:
             gate = answer.gate
         released = gates.release(claim.lease, claim.lane)
         now_us = self.clock.now_us()
-        return self.keeper.change(visit, gates.and_alert(released, now_us, died=True))
+        return self.keeper.change(visit, gates.and_alert(released, now_us, refused=True))
 
     def _open(self, visit: Visit, overfull: Gate) -> Gate | None:
         gate: Gate | None = overfull
@@ -210,6 +214,24 @@ class Settlement:
                     break
                 endpoint = self.endpoints.get(endpoint.tenant, endpoint.id)
 
+    def _disable_hopeless(self, over: Sequence[Visit]) -> None:
+        """Disable the endpoints that have failed for too long, each once: its version is what guards it.
+
+        The endpoint is read before the gate: whoever changes what it is judged by changes both.
+        """
+        for visit in over:
+            gate = self.keeper.of(visit)
+            while gate is not None and gates.hopeless(gate, self.clock.now_us(), self.rules):
+                endpoint = self.endpoints.get(*visit.gate_key)
+                gate = self.keeper.read(visit)
+                now_us = self.clock.now_us()
+                if endpoint is None or endpoint.state is not EndpointState.ENABLED:
+                    break
+                if gate is None or not gates.hopeless(gate, now_us, self.rules):
+                    break
+                if self.endpoints.replace(endpoint, endpoint.disabled(now_us // 1000, hopeless_reason(gate))):
+                    gate = self.keeper.read(visit)
+
     def _hold_endpoints(self, results: Sequence[Result]) -> None:
         """Hold the endpoints that asked for time, for as long as they asked and an hour at most."""
         for each in results:
@@ -224,10 +246,17 @@ def _holds(claim: Claim, gate: Gate) -> bool:
     return lease is not None and lease.holder == claim.lease.holder
 
 
+def hopeless_reason(gate: Gate) -> str:
+    """Say why an endpoint was disabled that has failed for too long."""
+    since = event_time(gate.bad_from // 1000)
+    return f"no attempt has succeeded since {since}; the last {gate.bad} failed"
+
+
 def told_of(verdict: Verdict, reply: Reply) -> Told:
     """Say what one answer tells of its endpoint."""
     timed_out = reply.fault in TIMEOUTS
-    return Told(verdict.evidence, timed_out, reply.status is not None and reply.total_ms < QUICK_MS)
+    quick = reply.status is not None and reply.total_ms < QUICK_MS
+    return Told(verdict.evidence, timed_out, quick, verdict.outcome is not Outcome.SUCCESS)
 
 
 def _attempt(step: Step) -> Attempt:

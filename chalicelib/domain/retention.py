@@ -13,6 +13,8 @@ DAY_S = 86_400
 DAY_MS = DAY_S * 1000
 PAYLOAD_DAYS = 35
 HISTORY_DAYS = DEAD_DAYS = 90
+STATS_DAYS = 397
+"""Thirteen months."""
 LOOK_AGAIN_DAYS = 6
 """How often the rows of what is still owed are prolonged."""
 SLACK_DAYS = 7
@@ -39,6 +41,11 @@ def owed_payload_until_s(now_ms: int) -> int:
 def dead_until_s(died_ms: int) -> int:
     """Say until when a dead letter is kept, and with it its event: it can be replayed that long."""
     return died_ms // 1000 + DEAD_DAYS * DAY_S
+
+
+def stats_until_s(hour: int) -> int:
+    """Say until when the statistics of an hour (counted from the epoch) are kept."""
+    return (hour + 1) * 3_600 + STATS_DAYS * DAY_S
 
 
 def hold_until_s(ended_ms: int) -> int:

@@ -12,6 +12,8 @@ from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
 from chalicelib.wire import answers, bodies
 
+_NO_HOUR_YET = 9_999_999
+
 
 def create(asked: Asked) -> Response:
     """Register an endpoint; the answer shows its secret, this once."""
@@ -108,6 +110,21 @@ def health(asked: Asked, endpoint_id: str) -> Response:
     asked.caller.must_be(Role.VIEWER)
     endpoint, found = bootstrap.questions().health(asked.caller.tenant, endpoint_id)
     return http.reply(answers.health(endpoint, found, bootstrap.clock().now_us()))
+
+
+def stats(asked: Asked, endpoint_id: str) -> Response:
+    """List what an endpoint's hours came to, newest first."""
+    asked.caller.must_be(Role.VIEWER)
+    asked.only("limit", "cursor")
+    listing = f"hours of {endpoint_id}"
+    after, limit = asked.page(listing, is_place=_is_hour)
+    before = int(after) if after else _NO_HOUR_YET
+    found = bootstrap.questions().hours(asked.caller.tenant, endpoint_id, before, limit)
+    return http.listed([answers.hour(each) for each in found.items], listing, found.after)
+
+
+def _is_hour(place: str) -> bool:
+    return place.isascii() and place.isdigit() and 0 < int(place[:8]) < _NO_HOUR_YET
 
 
 def _status(text: str | None) -> Status | None:

@@ -59,15 +59,23 @@ class Asked:
     headers: Mapping[str, str] = field(repr=False)
     query: Mapping[str, str]
 
-    def page(self, listing: str, prefix: str = "") -> tuple[str, int]:
-        """Read after which id a list continues and how long its page may be; raises RelayError."""
+    def page(
+        self, listing: str, prefix: str = "", is_place: Callable[[str], bool] | None = None
+    ) -> tuple[str, int]:
+        """Read after which id a list continues and how long its page may be; raises RelayError.
+
+        A list that goes by something else than ids says what is a place in it.
+        """
         text = self.query.get("limit", str(LIST_DEFAULT))
         limit = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(LIST_MAX)) else 0
         if not 1 <= limit <= LIST_MAX:
             raise RelayError(
                 ErrorCode.FIELD_INVALID, "The limit is not valid.", field="limit", expected="1 to 200"
             )
-        return cursor.load(listing, prefix, self.query.get("cursor")), limit
+        given = self.query.get("cursor")
+        if is_place is not None:
+            return cursor.load_place(listing, is_place, given), limit
+        return cursor.load(listing, prefix, given), limit
 
     def only(self, *names: str) -> None:
         """Refuse query parameters other than these."""

@@ -11,8 +11,8 @@ from chalicelib.domain import gate as gates
 from chalicelib.domain import ids
 from chalicelib.domain.bulk_replay import BulkReplay
 from chalicelib.domain.delivery import Attempt, Created, Status
-from chalicelib.domain.endpoint import Endpoint
-from chalicelib.domain.gate import Breaker, Spell
+from chalicelib.domain.endpoint import Endpoint, EndpointState
+from chalicelib.domain.gate import Breaker, Spell, Tally
 from chalicelib.domain.request import event_time
 from chalicelib.wire.bodies import MASK
 
@@ -20,6 +20,12 @@ HEAD_OF_LINE = (
     "This endpoint is ordered: a delivery that fails holds up every delivery behind it until it has succeeded"
     " or is dead, which can take days. `retry_profile` says how long it is retried."
 )
+THRESHOLDS = {
+    "degraded_below_success_percent": gates.HEALTHY_PERCENT,
+    "of_the_last_attempts": gates.LATELY,
+    "within_s": gates.LATELY_FOR // gates.SECOND,
+    "failing_after_failures_in_a_row": gates.FAILING_IN_A_ROW,
+}
 _DECODER = codecs.getincrementaldecoder("utf-8")
 
 
@@ -163,6 +169,17 @@ def dead_letter(of: GivenUp) -> dict[str, Any]:
     }
 
 
+def hour(of: Tally) -> dict[str, Any]:
+    """Show what an endpoint's requests of an hour came to."""
+    return {
+        "hour": event_time(of.hour * gates.HOUR // 1000),
+        "attempts": of.attempts,
+        "succeeded": of.attempts - of.failed,
+        "failed": of.failed,
+        "timed_out": of.timed_out,
+    }
+
+
 def hold(of: Spell) -> dict[str, Any]:
     """Show a hold of an endpoint: why, since when, and until when as far as that is known."""
     return {
@@ -175,12 +192,17 @@ def hold(of: Spell) -> dict[str, Any]:
 def health(endpoint: Endpoint, of: Health, now_us: int) -> dict[str, Any]:
     """Show how an endpoint does: its breaker, the hold that goes on, and the last ones."""
     gate = of.gate
+    enabled = endpoint.state is EndpointState.ENABLED
+    attempts, failed = gates.lately(gate, now_us)
     current = gates.current_hold(gate, now_us)
     opens = gate.state is Breaker.OPEN
     return {
         "endpoint_id": endpoint.id,
         "state": endpoint.state.value,
         "state_reason": endpoint.state_reason or None,
+        "status": gates.health_of(gate, now_us, enabled=enabled).value,
+        "lately": {"attempts": attempts, "failed": failed, "failed_in_a_row": gate.bad},
+        "thresholds": THRESHOLDS,
         "breaker": {
             "state": gate.state.value,
             "consecutive_failures": gate.fails,

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+from collections.abc import Callable
 
 from chalicelib.domain import ids
 from chalicelib.domain.errors import ErrorCode, RelayError
@@ -22,6 +23,11 @@ def load(listing: str, prefix: str, cursor: str | None) -> str:
 
     `prefix` is that of the ids the list goes by (`ids.is_id`).
     """
+    return load_place(listing, lambda place: ids.is_id(place, prefix), cursor)
+
+
+def load_place(listing: str, is_place: Callable[[str], bool], cursor: str | None) -> str:
+    """Read after which place a cursor of this very list stands; raises RelayError for any other."""
     if cursor is None:
         return ""
     try:
@@ -29,7 +35,7 @@ def load(listing: str, prefix: str, cursor: str | None) -> str:
         owner, after = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (ValueError, TypeError, binascii.Error, RecursionError):
         owner, after = None, None
-    if owner != listing or not isinstance(after, str) or not ids.is_id(after, prefix):
+    if owner != listing or not isinstance(after, str) or not is_place(after):
         raise RelayError(
             ErrorCode.CURSOR_INVALID,
             "The cursor is not one of this list.",

@@ -65,6 +65,14 @@ class TestHealth:
             "endpoint_id": made["id"],
             "state": "enabled",
             "state_reason": None,
+            "status": "healthy",
+            "lately": {"attempts": 0, "failed": 0, "failed_in_a_row": 0},
+            "thresholds": {
+                "degraded_below_success_percent": 95,
+                "of_the_last_attempts": 50,
+                "within_s": 3_600,
+                "failing_after_failures_in_a_row": 20,
+            },
             "breaker": {"state": "closed", "consecutive_failures": 0, "open_until": None},
             "in_flight": 0,
             "queue": "shard",
@@ -171,7 +179,7 @@ class TestADisabledEndpoint:
         said = relay.event()
         relay.bells()
         switched(made, EndpointState.ENABLED)
-        assert relay.waiting("delayed") == (0, 0, 1), "for what is accepted by who still saw it switched off"
+        assert relay.waiting("delayed") == (0, 0, 2), "for what is accepted by who still saw it switched off"
         visited(relay, made)
         (attempt,) = delivery(relay, said)["attempts"]
         assert (attempt["status"], attempt["held_for"]) == (200, "disabled")

@@ -118,6 +118,7 @@ ALLOWED = {
     "POST /v1/endpoints/{endpoint_id}/disable": set(),
     "POST /v1/endpoints/{endpoint_id}/enable": set(),
     "GET /v1/endpoints/{endpoint_id}/backlog": {Role.VIEWER},
+    "GET /v1/endpoints/{endpoint_id}/stats": {Role.VIEWER},
     "GET /v1/endpoints/{endpoint_id}/health": {Role.VIEWER},
     "GET /v1/deliveries/{delivery_id}": {Role.VIEWER},
 }

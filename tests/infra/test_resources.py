@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.adapters.dynamodb import keys
 from chalicelib.domain.retention import DAY_S
 from infra.template import settle
 from tests.infra.lookup import QUEUE, TABLE, of_type
@@ -22,6 +23,7 @@ KEYS = {
     "relay-tenants": PAIR,
     "relay-fanouts": PAIR,
     "relay-endings": PAIR,
+    "relay-stats": PAIR,
     "relay-notices": PAIR,
     "relay-replays": PAIR,
 }
@@ -56,6 +58,13 @@ def test_every_table_expires_its_rows_is_backed_up_and_encrypted(on_aws: dict[st
         assert table["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] is True
         assert table["SSESpecification"]["SSEEnabled"] is True
         assert table["BillingMode"] == "PAY_PER_REQUEST"
+
+
+def test_every_table_either_has_rows_that_expire_or_is_known_to_have_none() -> None:
+    """Where DynamoDB does not remove them, retention goes through these."""
+    stay = {"owed", "endpoints", "subs", "gates", "tenants", "fanouts", "endings"}
+    assert not stay & set(keys.EXPIRING)
+    assert {f"relay-{table}" for table in {*keys.EXPIRING, *stay}} == set(KEYS)
 
 
 def test_gates_that_have_work_or_something_to_tell_are_found_by_their_index(on_aws: dict[str, Any]) -> None:

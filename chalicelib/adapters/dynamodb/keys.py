@@ -9,6 +9,7 @@ EVENTS, OWED, HISTORY = "events", "owed", "history"
 ENDPOINTS, SUBS, GATES = "endpoints", "subs", "gates"
 DEAD_LETTERS, IDEMPOTENCY, TENANTS, FANOUTS = "dead-letters", "idempotency", "tenants", "fanouts"
 ENDINGS = "endings"
+STATS = "stats"
 REPLAYS = "replays"
 NOTICES = "notices"
 ARMED_INDEX = "armed"
@@ -17,7 +18,7 @@ ALERT_INDEX = "alert"
 NOTICE = "ntc_"
 ARMED_SHARDS = 2
 INSTALLATION = "#installation"
-EXPIRING = (EVENTS, HISTORY, DEAD_LETTERS, IDEMPOTENCY)
+EXPIRING = (EVENTS, HISTORY, DEAD_LETTERS, IDEMPOTENCY, NOTICES, REPLAYS, STATS)
 """Tables with rows that expire."""
 CREATED_NUMBER = 0
 END = "end"
@@ -155,6 +156,11 @@ def idempotency(tenant: str, key: str) -> Key:
 def api_key(tenant: str, key_id: str) -> Key:
     """Name an API key's row."""
     return Key(TENANTS, tenant, f"key#{key_id}")
+
+
+def stats(tenant: str, endpoint_id: str, hour: int) -> Key:
+    """Name what an endpoint's requests of an hour (since the epoch) came to."""
+    return Key(STATS, endpoint_partition(tenant, endpoint_id), f"{hour:07d}")
 
 
 def ending(tenant: str, endpoint_id: str, cause: Cause) -> Key:

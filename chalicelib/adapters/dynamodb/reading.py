@@ -12,7 +12,7 @@ from chalicelib.domain import gate as gates
 from chalicelib.domain import ids, retention
 from chalicelib.domain.change import Record
 from chalicelib.domain.delivery import HistoryRow
-from chalicelib.domain.gate import TAKE_OVER_GRACE, Spell
+from chalicelib.domain.gate import TAKE_OVER_GRACE, Gate, Spell, Tally
 
 _ROWS = 200
 _DELIVERY_ROWS = 1_000
@@ -113,6 +113,19 @@ class DynamoReading:
         letters = [GivenUp(each, key in begun) for each, key in zip(ended, following, strict=True)]
         return Page(tuple(letters), after)
 
+    def hours(self, tenant: str, endpoint_id: str, before: int, limit: int, now_ms: int) -> list[Tally]:
+        """Read what an endpoint's hours came to, newest first, from below an hour on."""
+        at = keys.gate(tenant, endpoint_id)
+        record = self._tables.get([at]).get(at)
+        running = _running(gates.read(record)) if record else []
+        partition = keys.endpoint_partition(tenant, endpoint_id)
+        span = Span("0", f"{before - 1:07d}", backwards=True)
+        stretch = self._tables.query(keys.STATS, partition, span, limit)
+        stored = [rows.tally_of(each) for each in stretch.records if _alive(each, now_ms)]
+        known = {each.hour for each in stored}
+        fresh = [each for each in running if each.hour not in known and each.hour < before]
+        return sorted([*fresh, *stored], key=lambda each: each.hour, reverse=True)[:limit]
+
     def health(self, tenant: str, endpoint_id: str, holds: int, now_ms: int) -> Health | None:
         """Read an endpoint's gate and its last few holds, newest first."""
         at = keys.gate(tenant, endpoint_id)
@@ -167,6 +180,12 @@ class DynamoReading:
         partition = keys.hours_partition(tenant)
         stretch = self._tables.query(keys.EVENTS, partition, Span(" ", high, backwards=True), _DELIVERY_ROWS)
         yield from (int(record["sk"]) for record in stretch.records)
+
+
+def _running(gate: Gate) -> list[Tally]:
+    """Give the hours that statistics may lack: the one that goes on, and the one before."""
+    hours = (gates.this_hour(gate), gate.hour_past)
+    return [each for each in hours if each is not None and each.attempts]
 
 
 def _sort_key(record: Record) -> str:

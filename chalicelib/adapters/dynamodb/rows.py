@@ -18,7 +18,7 @@ from chalicelib.domain.endpoint import (
     WrappedSecret,
 )
 from chalicelib.domain.event import Event, packed, unpacked
-from chalicelib.domain.gate import HoldReason, Spell
+from chalicelib.domain.gate import HoldReason, Spell, Tally
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome
 from chalicelib.domain.signing import SignatureForm
 
@@ -286,6 +286,21 @@ def idempotency_of(record: Record) -> Idempotency:
     """Read an idempotency key's claim."""
     key = record["pk"].partition("#")[2]
     return Idempotency(key, record["fingerprint"], record["answer"], record["ttl"])
+
+
+def tally_row(tally: Tally) -> dict[str, Any]:
+    """Write what an endpoint's requests of an hour came to."""
+    return {
+        "attempts": tally.attempts,
+        "failed": tally.failed,
+        "timed_out": tally.timed_out,
+        "ttl": retention.stats_until_s(tally.hour),
+    }
+
+
+def tally_of(record: Record) -> Tally:
+    """Read what an endpoint's requests of an hour came to."""
+    return Tally(int(record["sk"]), record["attempts"], record["failed"], record["timed_out"])
 
 
 def ending_row(ending: Ending) -> dict[str, Any]:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Put, Span, Tables, Update, Write
-from chalicelib.application.ports import Changed, Reread, Watched
+from chalicelib.application.ports import Changed, Note, Reread, Watched
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change, Op, Record, Test
 from chalicelib.domain.delivery import Again, Attempt, Dead, Lane, Owed
-from chalicelib.domain.gate import Gate, Spell
+from chalicelib.domain.gate import Gate, Tally
 
 _GATES_AT_ONCE = 100
 
@@ -47,14 +47,14 @@ class DynamoWork:
         )
 
     def insert(
-        self, attempts: Sequence[tuple[Owed, Attempt]], holds: Sequence[tuple[tuple[str, str], Spell]] = ()
+        self, attempts: Sequence[tuple[Owed, Attempt]], notes: Sequence[tuple[tuple[str, str], Note]] = ()
     ) -> list[bool]:
-        """Add attempts, and holds of (tenant, endpoint) pairs, to history, in one call per 25."""
+        """Add attempts and holds to history, hours to statistics, in one call per 25."""
         writes = [
             Insert(_attempt_key(owed, attempt.number), rows.attempt_row(attempt))
             for owed, attempt in attempts
         ]
-        noted = [Insert(keys.hold(*owner, spell.since), rows.hold_row(spell)) for owner, spell in holds]
+        noted = [_note(owner, note) for owner, note in notes]
         made = self._tables.each([*writes, *noted])
         return [each.done for each in made[: len(writes)]]
 
@@ -131,6 +131,12 @@ def _watched(at: Key, record: Record) -> Watched:
 
 def _attempt_key(owed: Owed, number: int) -> Key:
     return keys.attempt(owed.lane.tenant, owed.lane.endpoint_id, (owed.delivery_id, owed.generation, number))
+
+
+def _note(owner: tuple[str, str], note: Note) -> Insert:
+    if isinstance(note, Tally):
+        return Insert(keys.stats(*owner, note.hour), rows.tally_row(note))
+    return Insert(keys.hold(*owner, note.since), rows.hold_row(note))
 
 
 def move_writes(owed: Owed, step: Again | Dead) -> Iterator[Write]:

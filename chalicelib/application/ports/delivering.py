@@ -9,7 +9,7 @@ from chalicelib.application.ports.accepting import StoredEvent
 from chalicelib.domain.change import Change
 from chalicelib.domain.delivery import Again, Attempt, Dead, Lane, Owed
 from chalicelib.domain.endpoint import Endpoint, WrappedSecret, lane_numbers
-from chalicelib.domain.gate import Gate, Spell
+from chalicelib.domain.gate import Gate, Spell, Tally
 from chalicelib.domain.outcome import Reply
 from chalicelib.domain.request import Request
 
@@ -48,6 +48,10 @@ class Gates(Protocol):
         ...
 
 
+Note = Spell | Tally
+"""What is noted of an endpoint: a hold that has ended, or an hour."""
+
+
 class Work(Protocol):
     """The work list and the record of what was tried."""
 
@@ -63,11 +67,12 @@ class Work(Protocol):
         ...
 
     def insert(
-        self, attempts: Sequence[tuple[Owed, Attempt]], holds: Sequence[tuple[tuple[str, str], Spell]] = ()
+        self, attempts: Sequence[tuple[Owed, Attempt]], notes: Sequence[tuple[tuple[str, str], Note]] = ()
     ) -> list[bool]:
-        """Add attempts, and holds of (tenant, endpoint) pairs, to history, in one call per 25.
+        """Add attempts and holds to history, hours to statistics, in one call per 25.
 
-        False for an attempt that is there already; a hold that is there already stays as it is.
+        Notes are of (tenant, endpoint) pairs. False for an attempt that is there already; a note that is
+        there already stays as it is.
         """
         ...
 

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 from chalicelib.application.ports.accepting import StoredEvent
 from chalicelib.domain.delivery import Ended, HistoryRow
 from chalicelib.domain.endpoint import Endpoint
-from chalicelib.domain.gate import Gate, Spell
+from chalicelib.domain.gate import Gate, Spell, Tally
 
 T = TypeVar("T")
 
@@ -108,6 +108,13 @@ class Reading(Protocol):
         """List an endpoint's dead letters, newest event first; those of one delivery are never parted.
 
         So a page may hold a few more than its limit. `after` is a delivery's id.
+        """
+        ...
+
+    def hours(self, tenant: str, endpoint_id: str, before: int, limit: int, now_ms: int) -> list[Tally]:
+        """Read what an endpoint's hours came to, newest first, from below an hour on, less expired ones.
+
+        An hour that the gate still counts, or has not handed on yet, is among them.
         """
         ...
 

@@ -9,7 +9,7 @@ it is exact over any number of functions. All times are integer microseconds of 
 owner's changes do. Source: DESIGN §3 and §5; the expressions: docs/decisions/0002.
 """
 
-from chalicelib.domain.gate.alerts import ALERT_SHARDS, alerted, and_alert, looked
+from chalicelib.domain.gate.alerts import ALERT_SHARDS, alerted, and_alert, looked, perhaps_died
 from chalicelib.domain.gate.ask import (
     GRANT_MAX,
     LANE_BUSY_WAIT,
@@ -43,6 +43,7 @@ from chalicelib.domain.gate.record import (
     Queue,
     Rules,
     Spell,
+    Tally,
     new_record,
     of_replays,
     read,
@@ -57,11 +58,28 @@ from chalicelib.domain.gate.settle import (
     release,
     settle,
 )
+from chalicelib.domain.gate.tally import (
+    FAILING_IN_A_ROW,
+    HEALTHY_PERCENT,
+    HOUR,
+    LATELY,
+    LATELY_FOR,
+    Health,
+    health_of,
+    hopeless,
+    lately,
+    this_hour,
+)
 
 __all__ = [
     "ALERT_SHARDS",
+    "FAILING_IN_A_ROW",
     "GRANT_MAX",
+    "HEALTHY_PERCENT",
+    "HOUR",
     "LANE_BUSY_WAIT",
+    "LATELY",
+    "LATELY_FOR",
     "QUICK_MS",
     "SECOND",
     "TAKE_OVER_GRACE",
@@ -70,6 +88,7 @@ __all__ = [
     "Claim",
     "Gate",
     "Grant",
+    "Health",
     "Hold",
     "HoldReason",
     "Lease",
@@ -78,6 +97,7 @@ __all__ = [
     "Queue",
     "Rules",
     "Spell",
+    "Tally",
     "Told",
     "Turn",
     "alerted",
@@ -88,11 +108,14 @@ __all__ = [
     "drained",
     "ends_hold",
     "expects_bell",
+    "health_of",
     "held_between",
     "held_sum",
     "hold_asked",
     "hold_begun",
     "hold_until",
+    "hopeless",
+    "lately",
     "looked",
     "moments",
     "moved",
@@ -101,9 +124,11 @@ __all__ = [
     "of_replays",
     "opening",
     "overfull",
+    "perhaps_died",
     "queue_for",
     "read",
     "reconfigured",
     "release",
     "settle",
+    "this_hour",
 ]

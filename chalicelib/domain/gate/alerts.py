@@ -21,9 +21,14 @@ def alerted(now: int) -> dict[str, Any]:
     return {"alert_shard": str(now % ALERT_SHARDS), "alert_until": now}
 
 
-def and_alert(change: Change, now: int, *, died: bool = False) -> Change:
-    """Let a change of a gate mark it too; `died`: there may be a new dead letter."""
-    deaths = {"died": now} if died else {}
+def perhaps_died(now: int) -> dict[str, Any]:
+    """Give what marks a gate for a dead holder: whatever it did, it may have given up on a delivery."""
+    return {**alerted(now), "died": now, "refused": now}
+
+
+def and_alert(change: Change, now: int, *, refused: bool) -> Change:
+    """Let a change of a gate mark it for a dead letter too; `refused`: or for one of a refused address."""
+    deaths = {"died": now, **({"refused": now} if refused else {})}
     return replace(change, sets={**change.sets, **alerted(now), **deaths})
 
 

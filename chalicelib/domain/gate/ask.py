@@ -10,7 +10,7 @@ from chalicelib.domain import bucket as buckets
 from chalicelib.domain.bucket import Bucket
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.gate import holds
-from chalicelib.domain.gate.alerts import alerted
+from chalicelib.domain.gate.alerts import perhaps_died
 from chalicelib.domain.gate.record import (
     SECOND,
     TAKE_OVER_GRACE,
@@ -215,7 +215,7 @@ def _grant(  # noqa: PLR0913 - the one place where a grant's parts meet
     taken = slots - _freed(gate, wish.lane)
     spell = _spell_after(gate, take, now) if gate.state is Breaker.CLOSED else Change((), {}, {})
     fits = Test("slots", Op.GE, taken + take.withheld)
-    told = alerted(now) | {"died": now} if old else {}  # by its holder, who died, nobody was
+    told = perhaps_died(now) if old else {}
     change = Change(
         tuple(dict.fromkeys((*tests, *spend.tests, *spell.tests, fits, *_vacant(old, wish.lane)))),
         {**spend.sets, **spell.sets, **_noticed(gate, wish, now), **told, f"L{wish.lane}": lease.record()},

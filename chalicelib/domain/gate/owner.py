@@ -45,6 +45,8 @@ def reconfigured(limits: Limits, before: Limits, *, enabled: bool, occasion: Occ
         adds["held_sum"] = max(0, now - since)
     if occasion.moved or since is not None or not enabled:
         sets |= alerted(now)
+    if occasion.moved or (enabled and since is not None):
+        sets |= {"bad": 0, "bad_from": 0}
     if occasion.moved:
         sets |= {"st": Breaker.CLOSED.value, "fails": 0, "streak": 0, "ramp_from": now}
         adds["epoch"] = 1

@@ -1,6 +1,6 @@
 """A gate's record: what an endpoint's gate is, as stored and as read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -51,6 +51,9 @@ class Rules:
     lease: int = 45 * SECOND
     request_timeout: int = 10 * SECOND
     reserve: int = 2 * SECOND
+    auto_disable: bool = True
+    auto_disable_after: int = 72 * 3_600 * SECOND
+    auto_disable_attempts: int = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,33 @@ class Spell:
     def record(self) -> list[Any]:
         """Write the spell as the list it is stored as."""
         return [self.reason.value, self.since, self.until]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What an endpoint's requests of an hour came to; the hour is counted from the epoch."""
+
+    hour: int
+    attempts: int
+    failed: int
+    timed_out: int
+
+    def record(self) -> list[int]:
+        """Write the tally as the list it is stored as."""
+        return [self.hour, self.attempts, self.failed, self.timed_out]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where the counters of what was sent and of what failed stood at a moment; stored in whole seconds."""
+
+    at: int
+    sent: int
+    failed: int
+
+    def record(self) -> list[int]:
+        """Write the mark as the list it is stored as."""
+        return [self.at // SECOND, self.sent, self.failed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +130,7 @@ class Claim:
 class Gate:
     """An endpoint's gate as last read.
 
-    `died` is when a delivery was last given up on.
+    `died` is when a delivery was last given up on, `refused` when its address was last refused.
     `held_for` and `held_from` are the hold that goes on, and `held_before` how long it had been held in all
     by then; when none does, `held_from` is 0 or, negative, when the last one ended, and `held_sum` what all
     took. `held_past` are the last few; history has those up to `held_noted`. `off_from` and `off_past` are
@@ -109,6 +139,9 @@ class Gate:
     row; `sent` all sends until `seen`, `sent_before` those until `minute_from`, `per_s` the rate of the
     minute before. `replays`: it may have a line of replays. While one request at a time may go, `replayed` is
     when a replay was last let in (0: since then a first attempt was), `replay_asks` when one asked in vain.
+    `failed` and `timeouts` count all that did so, `bad` those that failed in a row, the first of them at
+    `bad_from`. `hour_base` is what `sent`, `failed` and `timeouts` were as `hour` began, `hour_past` an hour
+    that the statistics lack, `marks` where the counters lately stood.
     """
 
     tat: int
@@ -144,10 +177,19 @@ class Gate:
     minute_from: int = 0
     per_s: int = 0
     died: int = 0
+    refused: int = 0
     ordered: bool = False
     replays: bool = False
     replayed: int = 0
     replay_asks: int = 0
+    failed: int = 0
+    timeouts: int = 0
+    bad: int = 0
+    bad_from: int = 0
+    hour: int = 0
+    hour_base: tuple[int, int, int] = (0, 0, 0)
+    hour_past: Tally | None = None
+    marks: tuple[Mark, ...] = ()
     leases: Mapping[str, Lease] = field(default_factory=dict)
     quiet: Mapping[str, int] = field(default_factory=dict)
 
@@ -183,6 +225,10 @@ def new_record(rate: int, burst: int, cap: int, *, rules: Rules) -> dict[str, An
         "answers": 0,
         "sent": 0,
         "minute_from": 0,
+        "failed": 0,
+        "timeouts": 0,
+        "bad": 0,
+        "hour": 0,
     }
 
 
@@ -227,10 +273,19 @@ def read(record: Record) -> Gate:
         minute_from=record["minute_from"],
         per_s=record.get("per_s", 0),
         died=record.get("died", 0),
+        refused=record.get("refused", 0),
         ordered="ordered" in record,
         replays="replays" in record,
         replayed=record.get("replayed", 0),
         replay_asks=record.get("replay_asks", 0),
+        failed=record["failed"],
+        timeouts=record["timeouts"],
+        bad=record["bad"],
+        bad_from=record.get("bad_from", 0),
+        hour=record["hour"],
+        hour_base=_three(record.get("hour_base", (0, 0, 0))),
+        hour_past=Tally(*record["hour_past"]) if "hour_past" in record else None,
+        marks=tuple(Mark(at * SECOND, *rest) for at, *rest in record.get("marks", ())),
         leases={name[1:]: _lease(each) for name, each in record.items() if name.startswith("L")},
         quiet={name[1:]: each for name, each in record.items() if name.startswith("Q")},
     )
@@ -238,6 +293,11 @@ def read(record: Record) -> Gate:
 
 def _lease(stored: Mapping[str, Any]) -> Lease:
     return Lease(stored["h"], stored["u"], stored["n"], tuple(stored["k"]), stored["e"])
+
+
+def _three(stored: Sequence[int]) -> tuple[int, int, int]:
+    first, second, third = stored
+    return first, second, third
 
 
 def _spell(stored: list[Any]) -> Spell:

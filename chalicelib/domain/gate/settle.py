@@ -9,16 +9,18 @@ from chalicelib.domain.gate import holds
 from chalicelib.domain.gate.alerts import alerted
 from chalicelib.domain.gate.queues import minute_over
 from chalicelib.domain.gate.record import Breaker, Claim, Gate, HoldReason, Lease, Rules, of_replays
+from chalicelib.domain.gate.tally import counted
 from chalicelib.domain.outcome import Evidence
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one request said of its endpoint; `quick` is an answer in less than a second."""
+    """What one request said of its endpoint; `quick`: it answered within a second; `failed`: no success."""
 
     evidence: Evidence
     timed_out: bool = False
     quick: bool = False
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ def settle(
 
     The tests fail when the lease has been taken over (then nothing is owed), when the breaker has
     turned since (then `release` is what remains), or when the hold that would end, or the owner's
-    switch, is another than was read (then read and settle again).
+    switch, is another than was read, or the hour has ended (then read and settle again).
     """
     tests = (*mine(claim.lease, claim.lane), Test("epoch", Op.EQ, claim.lease.epoch))
     heard = _heard_probe(claim, told, now, rules) if claim.probe else _heard(told)
@@ -45,14 +47,16 @@ def settle(
         _in_a_row("answers", [each.quick for each in told]),
     )
     spell = _spell_after(leaving, claim, told, now) if leaving else Change((), {}, {})
-    sets: dict[str, Any] = {**heard.sets, **spell.sets, "seen": now}
-    adds = {**heard.adds, **spell.adds, "slots": claim.lease.count}
+    tally = counted(told, now, leaving.gate if leaving else None)
+    sets: dict[str, Any] = {**heard.sets, **spell.sets, **tally.sets, "seen": now}
+    adds = {**heard.adds, **spell.adds, **tally.adds, "slots": claim.lease.count}
     for each in streaks:
         sets |= each.sets
         adds |= each.adds
     if told:
         adds["sent"] = len(told)
-    return Change((*tests, *heard.tests, *spell.tests), sets, adds, (f"L{claim.lane}",))
+    every = (*tests, *heard.tests, *spell.tests, *tally.tests)
+    return Change(every, sets, adds, (f"L{claim.lane}", *tally.removes))
 
 
 def ends_hold(leaving: Leaving, claim: Claim, told: Sequence[Told]) -> bool:
