@@ -1,13 +1,16 @@
 """Sweeps that break off, fail in places or meet: whatever becomes of one, nobody is left out for long."""
 
 import itertools
+from contextlib import suppress
+
+import pytest
 
 from chalicelib.application.ports import Unavailable
 from chalicelib.application.reconcile import LATE_MS, SOON_MS
 from chalicelib.domain.delivery import Lane
 from tests.fakes.faults import Killed, Step
 from tests.fakes.scripted_sender import status
-from tests.unit.application.interruptions import at_call
+from tests.unit.application.interruptions import at_call, fail
 from tests.unit.application.invariants import check
 from tests.unit.application.process import Process
 from tests.unit.application.world import HOUR_MS, MINUTE_MS, OK, World
@@ -140,6 +143,24 @@ def test_two_sweeps_that_meet_anywhere_do_no_harm_to_any_of_it() -> None:
         first = Process(world)
         came = at_call(first, call, world.sweep)
         world.sweep(first)
+        world.work_off(for_ms=HOUR_MS)
+        check(world)
+        assert world.owed() == []
+        if not came():
+            break
+    assert call > 12
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after it"])
+def test_a_sweep_whose_call_fails_anywhere_is_made_up_for_by_the_next(*, after: bool) -> None:
+    for call in itertools.count(1):
+        world = World()
+        everything(world)
+        failing = Process(world)
+        came = at_call(failing, call, fail, after=after)
+        with suppress(Unavailable):
+            world.sweep(failing)
+        world.sweep()
         world.work_off(for_ms=HOUR_MS)
         check(world)
         assert world.owed() == []
