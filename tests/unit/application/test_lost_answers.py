@@ -52,7 +52,7 @@ class DeafTables(MemoryTables):
 
 
 def each_lost_answer(prepare: Callable[[], World]) -> Iterator[tuple[int, World, Process]]:
-    """Give worlds with a process that loses the answer to its first call of statements, its second, …"""
+    """Give worlds with a process that loses the answer to one call of statements: the first, the next …."""
     for number in itertools.count(1):
         world = prepare()
         tables = DeafTables(world.records, number)
