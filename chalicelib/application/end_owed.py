@@ -105,7 +105,7 @@ class EndOwed:
         moves = left_behind(self.work, lane, lease, now_us // 1000, held_ms)
         if moves:
             self.work.move(moves)
-        released = gates.and_alert(gates.release(lease, lane.number), now_us, died=True)
+        released = gates.and_alert(gates.release(lease, lane.number), now_us, refused=True)
         self.gates.change([((lane.tenant, lane.endpoint_id), released)])
         return set()
 

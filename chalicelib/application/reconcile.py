@@ -130,7 +130,7 @@ class Reconcile:
             return 0
         owner = (watched.tenant, watched.endpoint_id)
         # The dead holder may have given up on a delivery and told nobody.
-        released = gates.and_alert(gates.release(lease, lane.number), self.clock.now_us(), died=True)
+        released = gates.and_alert(gates.release(lease, lane.number), self.clock.now_us(), refused=True)
         (answer,) = self.gates.change([(owner, released)])
         return int(answer.made)
 

@@ -64,7 +64,7 @@ class Visit:
     soon as nothing of it is in flight; a `blocked` one is ordered and its first has to be tried again.
     `held`: it was, since it was last let in. `granted` are rows it may still send under its lease, each
     with the moment (Unix µs) from which it may; `last_us` is the moment of the last that was started. `died`:
-    under this lease a delivery was given up on.
+    under this lease a delivery was given up on, `refused`: for its address.
     """
 
     call: Call
@@ -87,6 +87,7 @@ class Visit:
     sending: dict[str, tuple[Owed, Endpoint]] = field(default_factory=dict)
     told: list[Told] = field(default_factory=list)
     died: bool = False
+    refused: bool = False
 
     @property
     def lane(self) -> Lane:

@@ -45,6 +45,7 @@ LOSSES = (
 )
 """What an owner is told of: not what they did themselves by deleting, unsubscribing or skipping."""
 TOLD = REFUSALS | LOSSES
+_REASONS = {NoticeKind.DEAD_LETTERS: LOSSES, NoticeKind.ADDRESS_REFUSED: REFUSALS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +87,16 @@ class Notice:
 class Track:
     """Dead letters of one sort: until when the window of the last notice lasts, and what has been counted.
 
-    Those up to `counted_ms` are told, and `beyond` says how many of the last `LATE_MS` of these, by reason:
-    one that becomes readable late is one more than that. `died_us` is the gate's mark that was seen.
+    `sort` is the kind of its notices. Those up to `counted_ms` are told, and `beyond` says how many of the
+    last `LATE_MS` of these, by reason: one that becomes readable late is one more than that. `marked_us` is
+    the gate's mark that was seen.
     """
 
+    sort: NoticeKind
     until_ms: int = 0
     counted_ms: int = 0
     beyond: Mapping[DeathReason, int] = field(default_factory=dict)
-    died_us: int = 0
+    marked_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +116,8 @@ class Told:
     """
 
     version: int = 0
-    losses: Track = Track()
-    refusals: Track = Track()
+    losses: Track = Track(NoticeKind.DEAD_LETTERS)
+    refusals: Track = Track(NoticeKind.ADDRESS_REFUSED)
     outage_us: int = 0
     disabled_ms: int = 0
     trouble: Trouble | None = None
@@ -150,15 +153,15 @@ class Decision:
 
 def wants_letters(sight: Sight, now_ms: int) -> bool:
     """Say whether the dead letters have to be read: there may be new ones, or what recovered is summed up."""
-    tracks = (sight.told.losses, sight.told.refusals)
-    return _recovered(sight) or any(_counts(each, sight.gate, now_ms) for each in tracks)
+    return _recovered(sight) or any(_counts(*each, now_ms) for each in _tracks(sight))
 
 
 def decide(sight: Sight, letters: Letters, now_ms: int, rules: NoticeRules) -> Decision:
     """Decide what an owner is to be told of an endpoint now."""
     before = sight.told
-    losses, lost = _track(before.losses, LOSSES, sight.gate, letters, now_ms, rules)
-    refusals, refused = _track(before.refusals, REFUSALS, sight.gate, letters, now_ms, rules)
+    (losses, lost), (refusals, refused) = (
+        _track(track, marked_us, letters, now_ms, rules) for track, marked_us in _tracks(sight)
+    )
     found = [*_disabling(sight, now_ms), *_outage(sight, now_ms, rules)]
     findings = [*refused, *lost, *found]
     if before.trouble and _recovered(sight):
@@ -191,32 +194,33 @@ def disabled_by_relay(endpoint: Endpoint) -> bool:
     return endpoint.state is EndpointState.DISABLED and endpoint.state_reason != ""
 
 
-def _counts(track: Track, gate: Gate, now_ms: int) -> bool:
-    return track.until_ms <= now_ms and track.died_us != gate.died
+def _tracks(sight: Sight) -> tuple[tuple[Track, int], tuple[Track, int]]:
+    """Pair what was counted of each sort with the gate's mark for it (Unix µs)."""
+    told, gate = sight.told, sight.gate
+    return (told.losses, gate.died), (told.refusals, gate.refused)
 
 
-def _track(  # noqa: PLR0913 - the one place where all that a count needs meets
-    track: Track,
-    reasons: frozenset[DeathReason],
-    gate: Gate,
-    letters: Letters,
-    now_ms: int,
-    rules: NoticeRules,
+def _counts(track: Track, marked_us: int, now_ms: int) -> bool:
+    return track.until_ms <= now_ms and track.marked_us != marked_us
+
+
+def _track(
+    track: Track, marked_us: int, letters: Letters, now_ms: int, rules: NoticeRules
 ) -> tuple[Track, list[Finding]]:
     """Count what is new of one sort, if its window is over."""
-    if not _counts(track, gate, now_ms):
+    if not _counts(track, marked_us, now_ms):
         return track, []
+    reasons = _REASONS[track.sort]
     horizon_ms = track.counted_ms - LATE_MS
     counted = [each for each in letters.ended if each.reason in reasons and each.at_ms > horizon_ms]
     new = Counter(each.reason for each in counted) - Counter(track.beyond)
     beyond = Counter(each.reason for each in counted if each.at_ms > now_ms - LATE_MS)
-    settled = gate.died <= now_ms * 1000 - FRESH
-    seen = replace(track, counted_ms=now_ms, beyond=beyond, died_us=gate.died if settled else UNSURE)
+    settled = marked_us <= now_ms * 1000 - FRESH
+    seen = replace(track, counted_ms=now_ms, beyond=beyond, marked_us=marked_us if settled else UNSURE)
     if not new:
         return seen, []
     newest = sorted(each.at_ms for each in counted)[-new.total() :]
-    kind = NoticeKind.ADDRESS_REFUSED if reasons == REFUSALS else NoticeKind.DEAD_LETTERS
-    finding = Finding(kind, newest[0], newest[-1], dict(new), letters.complete)
+    finding = Finding(track.sort, newest[0], newest[-1], dict(new), letters.complete)
     return replace(seen, until_ms=now_ms + rules.window_ms), [finding]
 
 
@@ -264,8 +268,8 @@ def _again(sight: Sight, now_ms: int, rules: NoticeRules) -> int | None:
 
 def _moments(sight: Sight, now_ms: int, rules: NoticeRules) -> Iterable[int]:
     told, gate = sight.told, sight.gate
-    for track in (told.losses, told.refusals):
-        if track.died_us != gate.died:
+    for track, marked_us in _tracks(sight):
+        if track.marked_us != marked_us:
             yield max(track.until_ms, now_ms + AGAIN_MS)
     since_us = _open_since(sight)
     if since_us is not None and since_us != told.outage_us:

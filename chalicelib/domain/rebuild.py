@@ -81,6 +81,7 @@ def gate_again(endpoint: Endpoint, lanes: Iterable[str], holds: Holds, rules: Ru
         **record,
         "lanes": max(limits.lanes, used),
         "ramp_from": holds.now,
+        **gates.perhaps_died(holds.now),  # what its owner had still to be told stood in the lost one
         "held_sum": holds.total,
         **({"ordered": 1} if endpoint.ordered else {}),
         **(_past(past) if past else {}),

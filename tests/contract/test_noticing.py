@@ -38,7 +38,7 @@ def alert_of(of: Endpoint, at_us: int = NOW_US) -> Alert:
 
 def mark(stores: Stores, some: Iterable[Endpoint], at_us: int) -> None:
     """Mark gates as a change does that is made anyway."""
-    change = gates.and_alert(Change((), {"seen": at_us}, {}), at_us, died=True)
+    change = gates.and_alert(Change((), {"seen": at_us}, {}), at_us, refused=False)
     made = stores.tables.each([Update(keys.gate(each.tenant, each.id), change) for each in some])
     assert all(each.done for each in made)
 
@@ -99,8 +99,8 @@ def test_everything_that_was_told_comes_back(stores: Stores) -> None:
     assert stores.endpoints.create(made)
     told = Told(
         0,
-        Track(NOW_MS, NOW_MS - 1, {DeathReason.EXPIRED: 3}, -1),
-        Track(1, 2, {}, 3),
+        Track(NoticeKind.DEAD_LETTERS, NOW_MS, NOW_MS - 1, {DeathReason.EXPIRED: 3}, -1),
+        Track(NoticeKind.ADDRESS_REFUSED, 1, 2, {}, 3),
         4,
         5,
         Trouble(6, 7),

@@ -69,7 +69,7 @@ def _marked(of: Endpoint, ends: Sequence[tuple[Owed, Dead]]) -> Iterator[Write]:
     """Mark the gate when the owner has to be told of an end: one they did not ask for."""
     told = [dead.ended.at_ms for _, dead in ends if dead.ended.reason in TOLD]
     if told:
-        alert = gates.and_alert(Change((), {}, {}), max(told) * 1000, died=True)
+        alert = gates.and_alert(Change((), {}, {}), max(told) * 1000, refused=False)
         yield Update(keys.gate(of.tenant, of.id), alert)
 
 

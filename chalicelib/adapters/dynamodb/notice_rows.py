@@ -66,8 +66,8 @@ def told_of(record: Record) -> Told:
     """Read what an endpoint's owner was told."""
     return Told(
         record["version"],
-        _track_of(record["losses"]),
-        _track_of(record["refusals"]),
+        _track_of(NoticeKind.DEAD_LETTERS, record["losses"]),
+        _track_of(NoticeKind.ADDRESS_REFUSED, record["refusals"]),
         record["outage_us"],
         record["disabled_ms"],
         Trouble(*record["trouble"]) if "trouble" in record else None,
@@ -77,12 +77,12 @@ def told_of(record: Record) -> Told:
 
 
 def _track_row(track: Track) -> list[Any]:
-    return [track.until_ms, track.counted_ms, _counts(track.beyond), track.died_us]
+    return [track.until_ms, track.counted_ms, _counts(track.beyond), track.marked_us]
 
 
-def _track_of(stored: list[Any]) -> Track:
-    until_ms, counted_ms, beyond, died_us = stored
-    return Track(until_ms, counted_ms, _reasons(beyond), died_us)
+def _track_of(sort: NoticeKind, stored: list[Any]) -> Track:
+    until_ms, counted_ms, beyond, marked_us = stored
+    return Track(sort, until_ms, counted_ms, _reasons(beyond), marked_us)
 
 
 def _counts(reasons: Mapping[DeathReason, int]) -> dict[str, int]:

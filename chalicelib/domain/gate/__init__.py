@@ -125,6 +125,7 @@ __all__ = [
     "opening",
     "overfull",
     "perhaps_died",
+    "perhaps_died",
     "queue_for",
     "read",
     "reconfigured",

@@ -454,12 +454,24 @@ def test_a_gate_made_anew_repeats_nothing(world: World, endpoint: Endpoint) -> N
     """What was told stands apart from the gate, which may be rebuilt and is then marked."""
     die(world, 2)
     minutes(world, 90)
-    record = gates.new_record(10, 20, 8, rules=world.rules) | gates.alerted(world.clock.now_us())
+    record = gates.new_record(10, 20, 8, rules=world.rules) | gates.perhaps_died(world.clock.now_us())
     at = keys.gate(endpoint.tenant, endpoint.id)
     world.records.by_key[at] = {**at.parts, **record}
-    minutes(world, 3)
+    minutes(world, 70)
     assert len(world.heard) == 1
     assert marks(world) == []
+
+
+def test_a_gate_that_is_lost_before_its_owner_was_told_and_rebuilt_is_told(
+    world: World, endpoint: Endpoint
+) -> None:
+    die(world, 2)
+    del world.records.by_key[keys.gate(endpoint.tenant, endpoint.id)]
+    assert world.notify()
+    assert world.heard == []
+    world.run(lambda it: it.rebuild.run(), world.usual)
+    world.notify()
+    assert [lost(each) for each in world.heard] == [{DeathReason.PERMANENT_FAILURE: 2}]
 
 
 def test_a_mark_of_an_endpoint_that_is_no_more_is_taken_away(world: World, endpoint: Endpoint) -> None:
