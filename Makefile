@@ -9,7 +9,7 @@ TIERS := tests/unit tests/contract tests/handlers tests/infra tests/e2e
 CODE := $(wildcard app.py) chalicelib infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dev api-restart receiver unit test check format package bench bench-isolation bench-hold chaos lock clean
+.PHONY: help dev api-restart receiver unit test check format package bench bench-isolation bench-hold chaos rebuild lock clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -55,6 +55,9 @@ bench-hold: .venv/ready ## count what holding a backlog costs in AWS calls, in s
 
 chaos: .venv/ready .venv-emulator/ready .venv-chaos/ready ## kill, empty and break things while events flow, and see what was kept (10 minutes)
 	@$(RUN) tests.bench.chaos
+
+rebuild: .venv/ready .venv-emulator/ready ## make what is owed, dead letters and gates of a stopped local run again from history
+	@$(RUN) infra.local.rebuild
 
 lock: .venv-lock/ready ## pin what requirements/*.in ask for, with hashes (UPGRADE=--upgrade for the newest)
 	@for file in lock runtime installer dev emulator lint chaos; do \

@@ -38,7 +38,7 @@ def main() -> int:
 
 def _run(plan: Plan, *, stop_with_stdin: bool) -> None:
     plan.logs.mkdir(parents=True, exist_ok=True)
-    with _only_one(plan.state), Leash() as leash:
+    with only_one(plan.state), Leash() as leash:
         supervisor = Supervisor(plan, leash)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: supervisor.ask(Wish.STOP))
@@ -85,7 +85,7 @@ def _running(state: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _only_one(state: Path) -> Iterator[None]:
+def only_one(state: Path) -> Iterator[None]:
     """Hold the state folder for this run alone."""
     with (state / "dev.lock").open("wb") as lock:
         try:
@@ -99,7 +99,7 @@ def _plan(options: argparse.Namespace) -> Plan:
     state = (ROOT / options.state_dir).resolve()
     return Plan(
         emulator=Emulator(
-            name=_emulator_name(),
+            name=emulator_name(),
             port=options.emulator_port,
             state=state,
             venv=default_venv(),
@@ -114,7 +114,8 @@ def _plan(options: argparse.Namespace) -> Plan:
     )
 
 
-def _emulator_name() -> EmulatorName:
+def emulator_name() -> EmulatorName:
+    """Say which emulator the environment asks for; CannotRunError when it is none."""
     given = os.environ.get("EMULATOR", EmulatorName.MINISTACK)
     try:
         return EmulatorName(given)

@@ -14,7 +14,11 @@ from infra.local.invocation import ACCOUNT, REGION
 from infra.local.processes import Program
 
 _LEADS_ELSEWHERE = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN")
-_SWITCHED_ON = {"RELAY_ALLOW_PRIVATE_ENDPOINTS": "true", "RELAY_ALLOW_KEYLESS": "true", "RELAY_SWEEP_EXPIRED_ROWS": "true"}
+_SWITCHED_ON = {
+    "RELAY_ALLOW_PRIVATE_ENDPOINTS": "true",
+    "RELAY_ALLOW_KEYLESS": "true",
+    "RELAY_SWEEP_EXPIRED_ROWS": "true",
+}
 _WORKERS, _API, _RECEIVER, _PREPARE = 1, 2, 3, 4
 _WORKERS_STOP_WITHIN_S = 20.0
 _MOTO_ACCOUNT = "123456789012"
@@ -85,6 +89,10 @@ class Plan:
     def prepare(self) -> Program:
         """Make the emulator ready, and end."""
         return self._python("preparation", "infra.local.prepare", rank=_PREPARE)
+
+    def rebuild(self) -> Program:
+        """Make what is derived again from history, and end."""
+        return self._python("rebuild", "infra.rebuild", "--senders-are-stopped", rank=_PREPARE)
 
     def receiver(self) -> Program:
         """Run the misbehaving receiver."""

@@ -87,7 +87,7 @@ class DynamoRetaining:
         return int(first[0]["ttl"]) if first else None
 
     def forget(self, endpoint: Endpoint) -> bool:
-        """Remove a deleted endpoint and its gate, if nothing is left that leads to it."""
+        """Remove a deleted endpoint with its gate and what its owner was told, if nothing leads to it."""
         if self._leads_to(endpoint):
             return False
         owner = (endpoint.tenant, endpoint.id)
@@ -97,6 +97,7 @@ class DynamoRetaining:
             Delete(keys.tagged(*owner)),
             Delete(keys.gate(*owner)),
             Delete(keys.sequence(*owner)),
+            Delete(keys.told(*owner)),
         ]
         return not self._tables.together(writes)
 
