@@ -125,7 +125,6 @@ __all__ = [
     "opening",
     "overfull",
     "perhaps_died",
-    "perhaps_died",
     "queue_for",
     "read",
     "reconfigured",
