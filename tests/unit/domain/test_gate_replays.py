@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.domain.bucket import bucket_of
-from chalicelib.domain.change import applied, holds
+from chalicelib.domain.change import Change, applied, holds
 from chalicelib.domain.endpoint import REPLAY_LANE
 from chalicelib.domain.gate import (
     GRANT_MAX,
@@ -18,7 +18,6 @@ from chalicelib.domain.gate import (
     Ask,
     Claim,
     Gate,
-    Grant,
     Hold,
     HoldReason,
     Leaving,
@@ -59,22 +58,20 @@ class Endpoint:
         wish = Ask(lane, holder, MANY[:rows], more=more, replay=lane == REPLAY_LANE)
         answer = ask(self.gate, wish, now, RULES)
         while isinstance(answer, Turn):
-            self._make(answer)
+            self._make(answer.change)
             answer = ask(self.gate, wish, now, RULES)
         if isinstance(answer, Hold):
             return answer
-        return self._make(answer)
+        self._make(answer.change)
+        return answer.claim
 
     def ends(self, claim: Claim, now: int) -> None:
         """Settle what a lane was let in for."""
-        change = settle(claim, [FINE] * len(claim.lease.keys), now, RULES, Leaving(self.gate))
+        self._make(settle(claim, [FINE] * len(claim.lease.keys), now, RULES, Leaving(self.gate)))
+
+    def _make(self, change: Change) -> None:
         assert holds(change, self.record)
         self.record = applied(change, self.record)
-
-    def _make(self, answer: Grant | Turn) -> Any:  # noqa: ANN401 - a claim, if it was one
-        assert holds(answer.change, self.record)
-        self.record = applied(answer.change, self.record)
-        return answer.claim if isinstance(answer, Grant) else None
 
 
 @given(
