@@ -178,7 +178,6 @@ class Gate:
     per_s: int = 0
     died: int = 0
     refused: int = 0
-    refused: int = 0
     ordered: bool = False
     replays: bool = False
     replayed: int = 0
@@ -274,7 +273,6 @@ def read(record: Record) -> Gate:
         minute_from=record["minute_from"],
         per_s=record.get("per_s", 0),
         died=record.get("died", 0),
-        refused=record.get("refused", 0),
         refused=record.get("refused", 0),
         ordered="ordered" in record,
         replays="replays" in record,
