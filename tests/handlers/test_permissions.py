@@ -193,7 +193,7 @@ def test_the_api_answers_every_question(watch: Watch) -> None:
     (delivery_id,) = said["delivery_ids"]
     event, endpoint = f"/v1/events/{said['event_id']}", f"/v1/endpoints/{made['id']}"
     paths = ["/v1/events", event, f"{event}/payload", f"{event}/deliveries", f"/v1/deliveries/{delivery_id}"]
-    paths += ["/v1/endpoints", endpoint, f"{endpoint}/health", f"{endpoint}/deliveries"]
+    paths += ["/v1/endpoints", endpoint, f"{endpoint}/health", f"{endpoint}/stats", f"{endpoint}/deliveries"]
     with watch.running("api_handler"):
         for path in paths:
             assert relay.get(path).status == 200
@@ -283,6 +283,23 @@ def test_deliver_of_a_queue_apart_takes_its_bells_and_rings_any(
         MessageDeduplicationId="any",
     )
     watch.deliver(queue)
+
+
+def test_deliver_hands_on_an_hour_and_disables_what_has_failed_for_days(
+    watch: Watch, receiver: Receiver
+) -> None:
+    relay = watch.relay
+    relay.endpoint(url=receiver.url("/status/404"))
+    (gate,) = relay.rows("gates")
+    past = {"L": [{"N": "495000"}, {"N": "1"}, {"N": "0"}, {"N": "0"}]}
+    relay.change("gates", gate, hour_past=past, bad={"N": "20"}, bad_from={"N": "1"})
+    relay.event()
+    asked = watch.deliver()
+    assert {
+        ("StatsTable", "", "dynamodb:PartiQLInsert"),
+        ("EndingsTable", "", "dynamodb:PutItem"),
+        ("EndpointsTable", "", "dynamodb:PutItem"),
+    } <= asked
 
 
 def test_the_api_disables_enables_and_counts_a_backlog(watch: Watch) -> None:
