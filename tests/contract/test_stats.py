@@ -2,7 +2,6 @@
 
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.adapters.dynamodb.records import Merge
-from chalicelib.application.ports import Note
 from chalicelib.domain.change import Change
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.gate import HoldReason, Spell, Tally
@@ -32,7 +31,10 @@ def test_an_hour_is_written_once_beside_attempts_and_holds(stores: Stores) -> No
     owed = posted(stores, 1, made)
     tally = Tally(HOUR, 5, 2, 1)
     spell = Spell(HoldReason.RATE_LIMIT, NOW_US, NOW_US + 1)
-    notes: list[tuple[tuple[str, str], Note]] = [((TENANT, made.id), spell), ((TENANT, made.id), tally)]
+    notes: list[tuple[tuple[str, str], Spell | Tally]] = [
+        ((TENANT, made.id), spell),
+        ((TENANT, made.id), tally),
+    ]
     assert stores.work.insert([(owed, success(owed))], notes) == [True]
     noted(stores, made, Tally(HOUR, 6, 3, 2))
     assert hours(stores, made) == [tally]
