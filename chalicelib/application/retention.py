@@ -185,18 +185,19 @@ class Retention:
         return _Step(Retained(payloads=len(gone)), after)
 
     def _forget_endpoints(self, now: Round) -> _Step:
-        """Remove deleted endpoints to which nothing leads any more, and count history that should be gone."""
+        """Remove deleted endpoints to which nothing leads any more, and count what should be gone by now."""
         page = self.store.endpoints(now.cursor, PAGE)
         before_ms = self.clock.now_ms() - retention.TOMBSTONE_DAYS * retention.DAY_MS
         oldest = [(each, self.store.oldest_until_s(each)) for each in page.items]
         gone = [each for each, until_s in oldest if until_s is None and _long_deleted(each, before_ms)]
         removed = sum(self.store.forget(each) for each in gone)
-        overdue = self._overdue(until_s for _, until_s in oldest if until_s is not None)
+        listed = [self.store.listed_until_s(tenant) for tenant in {each.tenant for each in page.items}]
+        overdue = self._overdue([until_s for _, until_s in oldest] + listed)
         return _Step(Retained(tombstones=removed, overdue=overdue), page.after)
 
-    def _overdue(self, untils_s: Iterable[int]) -> int:
+    def _overdue(self, untils_s: Iterable[int | None]) -> int:
         late_s = self.clock.now_ms() // 1000 - retention.OVERDUE_AFTER_S
-        return sum(until_s <= late_s for until_s in untils_s)
+        return sum(until_s is not None and until_s <= late_s for until_s in untils_s)
 
 
 def _done(now: Round) -> Round:

@@ -86,6 +86,11 @@ class DynamoRetaining:
         first = self._tables.query(keys.HISTORY, partition, _FIRST, 1).records
         return int(first[0]["ttl"]) if first else None
 
+    def listed_until_s(self, tenant: str) -> int | None:
+        """Say when the oldest hour is over in which a tenant has events; None when it has none."""
+        first = self._tables.query(keys.EVENTS, keys.hours_partition(tenant), _FIRST, 1).records
+        return int(first[0]["ttl"]) if first else None
+
     def forget(self, endpoint: Endpoint) -> bool:
         """Remove a deleted endpoint with its gate and what its owner was told, if nothing leads to it."""
         if self._leads_to(endpoint):

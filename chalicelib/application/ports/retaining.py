@@ -90,6 +90,10 @@ class Retaining(Protocol):
         """Say when the oldest row of an endpoint's history is over; None when it has none."""
         ...
 
+    def listed_until_s(self, tenant: str) -> int | None:
+        """Say when the oldest hour is over in which a tenant has events; None when it has none."""
+        ...
+
     def forget(self, endpoint: Endpoint) -> bool:
         """Remove a deleted endpoint and its gate, if nothing is left that leads to it."""
         ...
