@@ -12,9 +12,9 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,7 +22,8 @@ from typing import Any
 from infra.local.emulator import EmulatorName, free_port, running
 from infra.local.processes import Leash
 from tests.bench.chaos_blows import Executioner, Purger
-from tests.bench.chaos_load import Producers, Scene, build, path_of
+from tests.bench.chaos_bulk import BulkReplayer, pages
+from tests.bench.chaos_load import Accepted, Producers, Scene, build, path_of
 from tests.bench.chaos_proxy import Proxy, changing_weather, proxy_before
 from tests.bench.chaos_replays import Replayer
 from tests.bench.chaos_verdict import Evidence, Sending, verdict
@@ -103,8 +104,9 @@ def _chaos(customer: Customer, proxy: Proxy, orders: Path) -> dict[str, Any]:
     hide_for(customer.stack, VISIBILITY_S)
     scene = build(customer)
     producers = Producers(customer.stack.api_url, scene, PER_S)
-    executioner = Executioner(customer.stack, orders, Random(SEED))
-    purger = Purger(customer.stack, lambda: _owed(customer, scene, producers), OWED_AT_LEAST)
+    bulk = BulkReplayer(customer, scene)
+    executioner = Executioner(customer.stack, orders, Random(SEED), {"replay_many": bulk.begin})
+    purger = Purger(customer.stack, lambda: _owed(customer, scene, list(producers.accepted)), OWED_AT_LEAST)
     replayer = Replayer(customer.stack.api_url, scene, producers)
     with changing_weather(proxy):
         producers.start()
@@ -114,14 +116,11 @@ def _chaos(customer: Customer, proxy: Proxy, orders: Path) -> dict[str, Any]:
         finally:
             producers.stop()
             replayer.stop()
-    drained_s = _drain(customer, scene, producers, replayer)
-    evidence = Evidence(
-        scene.targets,
-        producers.accepted,
-        customer.received(brief=1),
-        replayer.before | _told(customer, scene),
-        replayer.replays,
-    )
+    posted = Evidence(scene.targets, producers.accepted, (), {}, [*replayer.replays, *bulk.replays])
+    before = replayer.before | bulk.before
+    drained_s = _drain(customer, scene, posted, bulk)
+    told = before | _told(customer, scene)
+    evidence = replace(posted, received=customer.received(brief=1), told=told)
     _keep("accepted", map(asdict, evidence.accepted))
     _keep("received", evidence.received)
     _keep("deliveries", ({"path": path, **told} for (_, path, _), told in evidence.told.items()))
@@ -141,6 +140,7 @@ def _chaos(customer: Customer, proxy: Proxy, orders: Path) -> dict[str, Any]:
         "kills_in": executioner.by_function(),
         "purges": [each["owed"] for each in purger.purges if each["counts"]],
         "refused_posts": dict(producers.refused),
+        "bulk_replays": bulk.begun,
         "proxy": dict(proxy.faults()),
         "drained_s": drained_s,
     }
@@ -162,10 +162,10 @@ def _blows(producers: Producers, executioner: Executioner, purger: Purger) -> No
             time.sleep(0.2)
 
 
-def _owed(customer: Customer, scene: Scene, producers: Producers) -> int:
+def _owed(customer: Customer, scene: Scene, accepted: Sequence[Accepted]) -> int:
     """Count what is owed and has not arrived, too low by what arrived twice and by replays."""
     paths = {each.type: len(each.paths) for each in scene.targets}
-    owed = sum(paths[each.type] for each in list(producers.accepted))
+    owed = sum(paths[each.type] for each in accepted)
     dying = {path for each in scene.targets if each.dies for path in each.paths}
     arrived = 0
     for path, stats in customer.receiver.get("/stats").json()["paths"].items():
@@ -173,14 +173,15 @@ def _owed(customer: Customer, scene: Scene, producers: Producers) -> int:
     return owed - arrived
 
 
-def _drain(customer: Customer, scene: Scene, producers: Producers, replayer: Replayer) -> float:
+def _drain(customer: Customer, scene: Scene, posted: Evidence, bulk: BulkReplayer) -> float:
     """Wait until all has ended, as far as the API tells; the seconds it took."""
     began_s = time.monotonic()
-    owed = Evidence(scene.targets, producers.accepted, (), {}, replayer.replays).owed()
+    owed = {each[:2] for each in posted.owed()}
     while time.monotonic() < began_s + DRAINED_WITHIN_S:
-        if _owed(customer, scene, producers) <= NEARLY_NONE:
-            told = replayer.before | _told(customer, scene)
-            if all(each in told and told[each]["status"] in ENDED for each in owed):
+        if _owed(customer, scene, posted.accepted) <= NEARLY_NONE and bulk.ended():
+            told = _told(customer, scene)
+            ended = {each[:2] for each, shown in told.items() if shown["status"] in ENDED}
+            if owed <= ended:
                 break
         time.sleep(LOOK_EVERY_S)
     return round(time.monotonic() - began_s, 1)
@@ -190,21 +191,9 @@ def _told(customer: Customer, scene: Scene) -> dict[Sending, Mapping[str, Any]]:
     """Ask the API for every delivery of every endpoint in its newest generation."""
     told: dict[Sending, Mapping[str, Any]] = {}
     for hook in scene.hooks:
-        for each in _pages(customer, f"/v1/endpoints/{hook.id}/deliveries"):
+        for each in pages(customer, f"/v1/endpoints/{hook.id}/deliveries"):
             told[each["event_id"], path_of(hook), each["generation"]] = each
     return told
-
-
-def _pages(customer: Customer, path: str) -> Iterable[Mapping[str, Any]]:
-    query: dict[str, Any] = {"limit": 200}
-    while True:
-        answer = customer.api.get(path, params=query)
-        answer.raise_for_status()
-        page = answer.json()
-        yield from page["items"]
-        if page["cursor"] is None:
-            return
-        query["cursor"] = page["cursor"]
 
 
 def _keep(name: str, lines: Iterable[Mapping[str, Any]]) -> None:

@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -14,7 +14,7 @@ from tests.e2e.stack import RelayStack
 
 TAKEN_WITHIN_S = 20.0
 # How many AWS calls a function makes at most before it dies; what makes fewer dies at its end.
-CALLS = {"deliver": 8, "ingest": 3, "fan_out": 6, "replay": 8, "reconcile": 12}
+CALLS = {"deliver": 8, "ingest": 3, "fan_out": 6, "replay": 8, "replay_many": 8, "reconcile": 12}
 # Where most can go wrong, most is killed.
 WEIGHTS = {"deliver": 2}
 PROCESS_OF = {"ingest": "api", "replay": "api"}
@@ -33,11 +33,15 @@ class _Life:
 
 @dataclass(slots=True)
 class Executioner:
-    """Orders deaths, one after the other, never so often that the supervisor gives a process up."""
+    """Orders deaths, one after the other, never so often that the supervisor gives a process up.
+
+    `provoke` has what makes a function be invoked that otherwise would not be.
+    """
 
     stack: RelayStack
     orders: Path
     dice: Random
+    provoke: Mapping[str, Callable[[], None]]
     lives: dict[str, _Life] = field(default_factory=dict)
     tried: Counter[str] = field(default_factory=Counter)
     kills: list[dict[str, Any]] = field(default_factory=list)
@@ -52,6 +56,7 @@ class Executioner:
         order = {"call": self.dice.randint(1, CALLS[function]), "after": self.dice.random() < 0.5}
         before = self.stack.pid(process)
         self._give(function, order)
+        self.provoke.get(function, lambda: None)()
         if not self._dies(function, process, before):
             return False
         self._mourn(process, before)

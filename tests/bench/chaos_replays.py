@@ -14,7 +14,7 @@ from tests.e2e.customer import ENDED
 
 EVERY_S = 0.7
 OLD_ENOUGH_S = 5.0
-REPLAYED = frozenset({"healthy", "flaky", "refusing"})
+REPLAYED = frozenset({"healthy", "refusing"})
 TRIES, AGAIN_AFTER_S = 100, 0.2
 
 
