@@ -84,7 +84,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Standing:
     """Where the counters of what was sent and of what failed stood at a moment; stored in whole seconds."""
 
     at: int
@@ -92,7 +92,7 @@ class Mark:
     failed: int
 
     def record(self) -> list[int]:
-        """Write the mark as the list it is stored as."""
+        """Write the standing as the list it is stored as."""
         return [self.at // SECOND, self.sent, self.failed]
 
 
@@ -141,7 +141,7 @@ class Gate:
     when a replay was last let in (0: since then a first attempt was), `replay_asks` when one asked in vain.
     `failed` and `timeouts` count all that did so, `bad` those that failed in a row, the first of them at
     `bad_from`. `hour_base` is what `sent`, `failed` and `timeouts` were as `hour` began, `hour_past` an hour
-    that the statistics lack, `marks` where the counters lately stood.
+    that the statistics lack, `standings` where the counters lately stood.
     """
 
     tat: int
@@ -189,7 +189,7 @@ class Gate:
     hour: int = 0
     hour_base: tuple[int, int, int] = (0, 0, 0)
     hour_past: Tally | None = None
-    marks: tuple[Mark, ...] = ()
+    standings: tuple[Standing, ...] = ()
     leases: Mapping[str, Lease] = field(default_factory=dict)
     quiet: Mapping[str, int] = field(default_factory=dict)
 
@@ -285,7 +285,7 @@ def read(record: Record) -> Gate:
         hour=record["hour"],
         hour_base=_three(record.get("hour_base", (0, 0, 0))),
         hour_past=Tally(*record["hour_past"]) if "hour_past" in record else None,
-        marks=tuple(Mark(at * SECOND, *rest) for at, *rest in record.get("marks", ())),
+        standings=tuple(Standing(at * SECOND, *rest) for at, *rest in record.get("standings", ())),
         leases={name[1:]: _lease(each) for name, each in record.items() if name.startswith("L")},
         quiet={name[1:]: each for name, each in record.items() if name.startswith("Q")},
     )

@@ -9,16 +9,16 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from chalicelib.domain.change import Change, Op, Test
-from chalicelib.domain.gate.record import SECOND, Breaker, Gate, Mark, Rules, Tally
+from chalicelib.domain.gate.record import SECOND, Breaker, Gate, Rules, Standing, Tally
 
 HOUR = 3_600 * SECOND
 LATELY = 50
 LATELY_FOR = HOUR
 HEALTHY_PERCENT = 95
 FAILING_IN_A_ROW = 20
-_MARK_EVERY = 600 * SECOND
-_MARK_EVERY_SENDS = 10
-_MARKS_MAX = 8
+_NOTE_EVERY = 600 * SECOND
+_NOTE_EVERY_SENDS = 10
+_STANDINGS_MAX = 8
 
 
 class Health(StrEnum):
@@ -50,7 +50,7 @@ def counted(told: Sequence[Said], now: int, gate: Gate | None) -> Change:
     timed_out = sum(each.timed_out for each in told)
     adds = {name: count for name, count in (("failed", failed), ("timeouts", timed_out)) if count}
     over = hour_over(gate, now) if gate else Change((), {}, {})
-    sets = {**over.sets, **(_marked(gate, now, failed) if gate else {})}
+    sets = {**over.sets, **(_stands(gate, now, failed) if gate else {})}
     if told and failed == len(told):
         adds["bad"] = failed
         sets |= {} if gate and gate.bad_from else {"bad_from": now}
@@ -85,7 +85,7 @@ def this_hour(gate: Gate) -> Tally:
 def lately(gate: Gate, now: int) -> tuple[int, int]:
     """Count the attempts of the last hour, the last 50 at most, and how many of them failed.
 
-    Where the 50 begin between two marks, what failed there is taken to be among them.
+    Where the 50 begin between two standings, what failed there is taken to be among them.
     """
     attempts = failures = 0
     for sent, failed in _stretches(gate, now - LATELY_FOR):
@@ -112,21 +112,21 @@ def hopeless(gate: Gate, now: int, rules: Rules) -> bool:
 
 
 def _stretches(gate: Gate, since: int) -> Iterator[tuple[int, int]]:
-    """Give how many were sent and failed between marks, newest stretch first, from a moment on."""
+    """Give how many were sent and failed between standings, newest stretch first, from a moment on."""
     sent, failed = gate.sent, gate.failed
-    for mark in reversed(gate.marks):
-        if mark.at < since:
+    for then in reversed(gate.standings):
+        if then.at < since:
             return
-        yield sent - mark.sent, failed - mark.failed
-        sent, failed = mark.sent, mark.failed
+        yield sent - then.sent, failed - then.failed
+        sent, failed = then.sent, then.failed
 
 
-def _marked(gate: Gate, now: int, failed: int) -> dict[str, Any]:
-    """Mark where the counters stood before this: every ten minutes, and every ten sends while some fail."""
-    last = gate.marks[-1] if gate.marks else Mark(0, 0, 0)
-    failing = failed > 0 or gate.failed > (gate.marks[0].failed if gate.marks else 0)
-    due = last.at <= now - _MARK_EVERY or (failing and gate.sent >= last.sent + _MARK_EVERY_SENDS)
+def _stands(gate: Gate, now: int, failed: int) -> dict[str, Any]:
+    """Note where the counters stood before this: every ten minutes, every ten sends while some fail."""
+    last = gate.standings[-1] if gate.standings else Standing(0, 0, 0)
+    failing = failed > 0 or gate.failed > (gate.standings[0].failed if gate.standings else 0)
+    due = last.at <= now - _NOTE_EVERY or (failing and gate.sent >= last.sent + _NOTE_EVERY_SENDS)
     if not due:
         return {}
-    marks = (*gate.marks, Mark(now, gate.sent, gate.failed))[-_MARKS_MAX:]
-    return {"marks": [each.record() for each in marks]}
+    standings = (*gate.standings, Standing(now, gate.sent, gate.failed))[-_STANDINGS_MAX:]
+    return {"standings": [each.record() for each in standings]}

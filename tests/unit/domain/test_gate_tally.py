@@ -35,7 +35,7 @@ ERROR = Told(Evidence.FAILING, failed=True)
 HANGS = Told(Evidence.FAILING, timed_out=True, failed=True)
 
 
-OWN = ("failed", "timeouts", "bad", "bad_from", "hour", "hour_base", "hour_past", "marks")
+OWN = ("failed", "timeouts", "bad", "bad_from", "hour", "hour_base", "hour_past", "standings")
 
 
 class Endpoint:
@@ -86,12 +86,12 @@ class TestAPlainSuccess:
             endpoint.settle([OK] * 10, START + second * SECOND)
             assert all(endpoint.record.get(name) == before.get(name) for name in OWN), second
         endpoint.settle([OK], START + 600 * SECOND)
-        assert len(endpoint.gate.marks) == 2
+        assert len(endpoint.gate.standings) == 2
 
     def test_the_record_stays_small(self, endpoint: Endpoint) -> None:
         for n in range(500):
             endpoint.settle([OK, ERROR] * 5, START + n * MINUTE)
-        assert len(endpoint.gate.marks) <= 8
+        assert len(endpoint.gate.standings) <= 8
 
 
 class TestInARow:
