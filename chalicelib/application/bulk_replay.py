@@ -31,6 +31,7 @@ from chalicelib.domain.replay import next_generation
 
 CHUNK = 30
 ROWS = 500
+COUNTED_AT_ONCE = 2_000
 MARGIN_MS = 10_000
 COUNTED_MOST = 20_000
 _ROUNDS = 5
@@ -109,7 +110,7 @@ class OrderReplays:
         looked = 0
         found = replay
         while True:
-            walked = self.store.walk(found, ROWS)
+            walked = self.store.walk(found, COUNTED_AT_ONCE)
             looked += len(walked.deliveries)
             matched = found.matched + len(_matching(found, walked.deliveries))
             if not walked.more:
@@ -140,10 +141,9 @@ class ReplayMany:
         if not self.store.replace(found, mine):
             return 0
         left = self._work_off(mine, time_left_ms)
-        begun = left.replayed - mine.replayed if left else 0
         if left is not None and left.state is BulkState.RUNNING:
-            self._rest(left, wrote=begun > 0)
-        return begun
+            self._rest(left, came_on=left.cursor != mine.cursor)
+        return left.replayed - mine.replayed if left else 0
 
     def call_waiting(self) -> int:
         """Call for every one whose next run is due and was not called for, or died; how many there are."""
@@ -160,16 +160,55 @@ class ReplayMany:
             over = mine.over(BulkState.CANCELLED, self.clock.now_ms(), ErrorCode.ENDPOINT_DELETED.value)
             return over if self.store.replace(mine, over) else None
         room = self._room(endpoint)
+        if room:
+            self.replaying.expect(mine.tenant, mine.endpoint_id, self.clock.now_ms())
         left: BulkReplay | None = mine
         while left is not None and left.state is BulkState.RUNNING and room > 0:
             if time_left_ms() < MARGIN_MS:
                 break
             before = left.replayed
-            left = self._chunk(left, endpoint, min(room, CHUNK))
-            if left is not None and left.replayed > before:
-                room -= left.replayed - before
-                self.bells.ring([Bell(_lane(left), self.clock.now_ms())])
+            left = self._page(left, endpoint, room)
+            room -= left.replayed - before if left else 0
         return left
+
+    def _page(self, replay: BulkReplay, endpoint: Endpoint, room: int) -> BulkReplay | None:
+        """Begin what matches of the next page of history, as far as there is room, and say so to the lane.
+
+        A cursor that has passed nothing but what does not match is written with the next that does.
+        """
+        walked = self.store.walk(replay, ROWS)
+        matching = _matching(replay, walked.deliveries)
+        end = walked.deliveries[-1].delivery_id if walked.deliveries else replay.cursor
+        if not matching and walked.more:
+            return replace(replay, cursor=end)
+        left = replay
+        chosen = matching[:room]
+        for start in range(0, max(1, len(chosen)), CHUNK):
+            chunk = chosen[start : start + CHUNK]
+            last = start + len(chunk) == len(matching)
+            cursor = end if last else chunk[-1].delivery_id
+            moved = self._chunk(left, endpoint, chunk, cursor, over=last and not walked.more)
+            if moved is None:
+                return None
+            left = moved
+        if left.replayed > replay.replayed:
+            self.bells.ring([Bell(_lane(replay), self.clock.now_ms())])
+        return left
+
+    def _chunk(
+        self,
+        replay: BulkReplay,
+        endpoint: Endpoint,
+        chosen: Sequence[Generations],
+        cursor: str,
+        *,
+        over: bool,
+    ) -> BulkReplay | None:
+        """Begin a few, and move the cursor behind them."""
+        now_ms = self.clock.now_ms()
+        moved = replace(replay.next(), cursor=cursor)
+        moved = replace(moved, state=BulkState.DONE, ended_ms=now_ms) if over else moved
+        return self._advance(replay, moved, self._owing(replay, endpoint, chosen, now_ms), len(chosen))
 
     def _room(self, endpoint: Endpoint) -> int:
         now_ms = self.clock.now_ms()
@@ -177,24 +216,6 @@ class ReplayMany:
         rows = self.work.peek(lane, bulk_replay.AHEAD_MOST)
         waiting = sum(row.ready_ms <= now_ms for row in rows)
         return bulk_replay.room(endpoint.limits.rate_per_second, waiting)
-
-    def _chunk(self, replay: BulkReplay, endpoint: Endpoint, most: int) -> BulkReplay | None:
-        """Begin the next few that match, and move the cursor behind them."""
-        walked = self.store.walk(replay, ROWS)
-        matching = _matching(replay, walked.deliveries)
-        chosen, rest = matching[:most], matching[most:]
-        if rest:
-            cursor, more = chosen[-1].delivery_id, True
-        else:
-            cursor = walked.deliveries[-1].delivery_id if walked.deliveries else replay.cursor
-            more = walked.more
-        now_ms = self.clock.now_ms()
-        moved = replace(replay.next(), cursor=cursor)
-        moved = moved if more else replace(moved, state=BulkState.DONE, ended_ms=now_ms)
-        owing = self._owing(replay, endpoint, chosen, now_ms)
-        if owing:
-            self.replaying.expect(replay.tenant, replay.endpoint_id, now_ms)
-        return self._advance(replay, moved, owing, len(chosen))
 
     def _owing(
         self, replay: BulkReplay, endpoint: Endpoint, chosen: Sequence[Generations], now_ms: int
@@ -224,9 +245,9 @@ class ReplayMany:
             left = [each for each in left if each.owed.delivery_id not in refused]
         raise Unavailable("deliveries of a bulk replay changed too often")
 
-    def _rest(self, left: BulkReplay, *, wrote: bool) -> None:
+    def _rest(self, left: BulkReplay, *, came_on: bool) -> None:
         """Say when the next run is due, and call for it, unless the schedule comes as soon."""
-        resting = left.rests(self.clock.now_ms(), wrote=wrote)
+        resting = left.rests(self.clock.now_ms(), came_on=came_on)
         if self.store.replace(left, resting) and resting.wait_ms < bulk_replay.LATE_MS:
             self.bells.call_replay(left.tenant, left.id, resting.wait_ms // 1000)
 

@@ -73,9 +73,9 @@ class BulkReplay:
         """Take it for one run: until that is surely over, or says when the next is due, no other begins."""
         return replace(self.next(), due_ms=now_ms + RUN_MS)
 
-    def rests(self, now_ms: int, *, wrote: bool) -> "BulkReplay":
+    def rests(self, now_ms: int, *, came_on: bool) -> "BulkReplay":
         """Let the next run be soon, and later each time that the line had no room."""
-        wait_ms = SOON_MS if wrote else min(2 * self.wait_ms, LATE_MS)
+        wait_ms = SOON_MS if came_on else min(2 * self.wait_ms, LATE_MS)
         return replace(self.next(), due_ms=now_ms + wait_ms, wait_ms=wait_ms)
 
     def over(self, state: BulkState, now_ms: int, reason: str = "") -> "BulkReplay":

@@ -98,6 +98,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a chunk be two deliveries and a page a few rows, so that a few make several of both."""
     monkeypatch.setattr(bulk_replay, "CHUNK", 2)
     monkeypatch.setattr(bulk_replay, "ROWS", 7)
+    monkeypatch.setattr(bulk_replay, "COUNTED_AT_ONCE", 5)
 
 
 def test_all_that_match_are_sent_again_and_told(world: World) -> None:
@@ -185,7 +186,7 @@ def test_more_than_a_thousand_need_their_count() -> None:
 
 def test_a_range_too_large_to_be_counted_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_replay, "COUNTED_MOST", 3)
-    monkeypatch.setattr(bulk_replay, "ROWS", 7)
+    monkeypatch.setattr(bulk_replay, "COUNTED_AT_ONCE", 7)
     endpoint, dead = outage(world, 12)
     with pytest.raises(RelayError) as told:
         order(world, endpoint)
@@ -407,6 +408,20 @@ def test_a_deleted_endpoint_ends_it(world: World) -> None:
     with pytest.raises(RelayError) as refused:
         order(world, endpoint)
     assert refused.value.code is ErrorCode.ENDPOINT_DELETED
+
+
+def test_a_few_among_very_many_are_found_without_a_write_a_page(world: World) -> None:
+    endpoint, _ = outage(world, 400, OK)
+    world.sender.script = lambda _: REFUSED
+    dead = more(world, 2)
+    world.work_off(for_ms=1_000)
+    world.sender.script = lambda _: OK
+    begun = order(world, endpoint)
+    process = Process(world)
+    world.replay_many(begun.id, process)
+    world.work_off(for_ms=1_000)
+    assert replayed(world) == Counter(dead)
+    assert [each.method for each in process.faults.steps].count("together") == 2
 
 
 def test_what_cannot_be_sent_when_it_comes_up_is_skipped(world: World) -> None:
