@@ -26,6 +26,7 @@ from chalicelib.application.ingest import Ingest
 from chalicelib.application.lane_bells import LaneBells
 from chalicelib.application.measure_backlog import MeasureBacklog
 from chalicelib.application.notify import Notify
+from chalicelib.application.ports import Clock
 from chalicelib.application.questions import Questions
 from chalicelib.application.rebuild import Rebuild
 from chalicelib.application.reconcile import Reconcile
@@ -74,7 +75,9 @@ class WatchedAdmission(Admission):
 class Process:
     """One function's process: caches and faults are its own, everything durable is the world's."""
 
-    def __init__(self, world: "World", tables: MemoryTables | None = None) -> None:
+    def __init__(
+        self, world: "World", tables: MemoryTables | None = None, clock: Clock | None = None
+    ) -> None:
         self.world = world
         self.faults = Faults()
         self.tables = tables or MemoryTables(world.records)
@@ -89,7 +92,8 @@ class Process:
         self.endpoints = DynamoEndpoints(self.tables, world.rules)
         self.capturing, self.fanning_out = DynamoCapturing(self.tables), DynamoFanningOut(self.tables)
         known = KnownGates()
-        clock, dice = world.clock, world.dice
+        clock, dice = clock or world.clock, world.dice
+        self.clock = clock
         self.admission = WatchedAdmission(self.gates, known, world.rules, world.admitted)
         keeper = Gatekeeper(self.gates, known)
         self.settlement = Settlement(
@@ -139,7 +143,7 @@ class Process:
             self.payloads,
             self.sealer,
             world.sender,
-            world.clock,
+            self.clock,
             world.dice,
             world.sender.timeout_ms,
             world.limits.payload_max,

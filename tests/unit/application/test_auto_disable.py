@@ -95,6 +95,18 @@ class TestF071:
         assert "alert_shard" in record
 
 
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_f068_six_redirects_disable_nothing(world: World, code: int) -> None:
+    endpoint = world.endpoint()
+    moved = status(code, headers=(("Location", "https://elsewhere.example/"),))
+    world.sender.script = lambda _: moved
+    world.deliveries(6)
+    world.work_off(for_ms=HOUR_MS)
+    assert len(world.sender.sent) >= 6
+    assert {each.request.url for each in world.sender.sent} == {endpoint.url}
+    assert world.now(endpoint).state is EndpointState.ENABLED
+
+
 class TestOnce:
     def test_a_count_that_jumps_over_the_limit_disables_once(self, world: World) -> None:
         endpoint = failed_nearly_long_enough(world)

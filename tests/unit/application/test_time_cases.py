@@ -1,0 +1,101 @@
+"""The field cases of time, over the whole delivery plane: zones that shift, clocks that are off."""
+
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import pytest
+
+from chalicelib.adapters.clock import SECOND_NS, SystemClock
+from tests.fakes.faults import Step
+from tests.fakes.scripted_sender import DIES, HANGS, Sent, in_turn, status
+from tests.unit.application.invariants import check
+from tests.unit.application.process import Process
+from tests.unit.application.world import FAILS, MINUTE_MS, OK, World
+
+MINUTES = {5: "300", 30: "1800", 60: "3600"}
+STAMP_MS = 300_000
+
+
+@pytest.fixture
+def elsewhere(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Put this process into another time zone for a while."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TZ", request.param)
+        time.tzset()
+        yield
+    time.tzset()
+    assert os.environ.get("TZ") != request.param
+
+
+@pytest.mark.parametrize(
+    "elsewhere, moment",
+    [("America/New_York", "2026-11-01T05:55:00+00:00"), ("Europe/Berlin", "2026-03-29T00:55:00+00:00")],
+    indirect=["elsewhere"],
+)
+def test_f133_an_hour_that_is_there_twice_or_not_at_all_sends_once_and_on_time(
+    elsewhere: None, world: World, moment: str
+) -> None:
+    world.clock.advance_to(int(datetime.fromisoformat(moment).timestamp()) * 1000)
+    world.endpoint()
+    waits = [status(503, headers=(("Retry-After", each),)) for each in MINUTES.values()]
+    world.sender.script = in_turn([*waits, OK])
+    (delivery,) = world.deliveries(1)
+    for _ in range(150):
+        world.work_off(for_ms=MINUTE_MS)
+        world.sweep()
+    sent = [each.at_ms for each in world.sends(delivery)]
+    attempts = world.attempts(delivery)
+    assert len(sent) == 1 + len(MINUTES)
+    for minutes, attempt, began in zip(MINUTES, attempts, sent[1:], strict=False):
+        due_ms = attempt.at_ms + attempt.total_ms + minutes * MINUTE_MS
+        assert abs(attempt.next_ms - due_ms) < 1_000
+        assert 0 <= began - attempt.next_ms < 1_000
+    check(world)
+
+
+def off_by(world: World, seconds: int) -> Process:
+    """Start a process on a machine whose clock is off; it hears the store's time with every answer."""
+    clock = SystemClock(
+        lambda: (world.clock.now_us() + seconds * 1_000_000) * 1_000, lambda: world.clock.now_us() * 1_000
+    )
+    process = Process(world, clock=clock)
+
+    def hear(_: Step | None = None) -> None:
+        now = datetime.fromtimestamp(world.clock.now_us() * 1_000 // SECOND_NS, UTC)
+        clock.hear(format_datetime(now, usegmt=True))
+
+    hear()
+    process.faults.after = hear
+    return process
+
+
+def stamp_ms(sent: Sent) -> int:
+    return int(dict(sent.request.headers)["Relay-Timestamp"]) * 1_000
+
+
+@pytest.mark.parametrize("skew_s", [-120, 120])
+def test_f134_a_worker_and_a_sweeper_whose_clocks_are_off_send_nothing_early_or_twice(skew_s: int) -> None:
+    world = World()
+    world.endpoint()
+    wrong, sweeper = off_by(world, skew_s), off_by(world, -skew_s)
+    world.sender.script = in_turn([FAILS, HANGS, OK, FAILS, DIES, OK, OK, FAILS, OK])
+    deliveries = world.deliveries(12)
+    for turn in range(120):
+        worker = (wrong, world.usual, Process(world))[turn % 3]
+        while world.deliver(worker) is not None:
+            pass
+        world.sweep(sweeper)
+        world.clock.advance(ms=20_000)
+        world.ring_due()
+    assert [world.outcomes(each)[-1] for each in deliveries] == ["success"] * 12
+    for delivery in deliveries:
+        begun = {each.number: each for each in world.attempts(delivery)}
+        for number, sent in enumerate(world.sends(delivery), 1):
+            assert abs(stamp_ms(sent) - sent.at_ms) < STAMP_MS
+            before = begun.get(number - 1)
+            assert before is None or sent.at_ms >= before.next_ms - 1_000
+    assert all(each.total_ms >= 0 <= each.queue_ms for one in deliveries for each in world.attempts(one))
+    check(world)
