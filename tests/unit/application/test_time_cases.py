@@ -9,11 +9,12 @@ from email.utils import format_datetime
 import pytest
 
 from chalicelib.adapters.clock import SECOND_NS, SystemClock
+from chalicelib.domain.request import Request
 from tests.fakes.faults import Step
-from tests.fakes.scripted_sender import DIES, HANGS, Sent, in_turn, status
+from tests.fakes.scripted_sender import DIES, HANGS, Answer, Sent, in_turn, status
 from tests.unit.application.invariants import check
 from tests.unit.application.process import Process
-from tests.unit.application.world import FAILS, MINUTE_MS, OK, World
+from tests.unit.application.world import FAILS, MINUTE_MS, OK, World, lane_of
 
 MINUTES = {5: "300", 30: "1800", 60: "3600"}
 STAMP_MS = 300_000
@@ -79,7 +80,7 @@ def stamp_ms(sent: Sent) -> int:
 @pytest.mark.parametrize("skew_s", [-120, 120])
 def test_f134_a_worker_and_a_sweeper_whose_clocks_are_off_send_nothing_early_or_twice(skew_s: int) -> None:
     world = World()
-    world.endpoint()
+    endpoint = world.endpoint()
     wrong, sweeper = off_by(world, skew_s), off_by(world, -skew_s)
     world.sender.script = in_turn([FAILS, HANGS, OK, FAILS, DIES, OK, OK, FAILS, OK])
     deliveries = world.deliveries(12)
@@ -87,6 +88,7 @@ def test_f134_a_worker_and_a_sweeper_whose_clocks_are_off_send_nothing_early_or_
         worker = (wrong, world.usual, Process(world))[turn % 3]
         while world.deliver(worker) is not None:
             pass
+        world.visit(lane_of(endpoint), wrong)
         world.sweep(sweeper)
         world.clock.advance(ms=20_000)
         world.ring_due()
@@ -98,4 +100,24 @@ def test_f134_a_worker_and_a_sweeper_whose_clocks_are_off_send_nothing_early_or_
             before = begun.get(number - 1)
             assert before is None or sent.at_ms >= before.next_ms - 1_000
     assert all(each.total_ms >= 0 <= each.queue_ms for one in deliveries for each in world.attempts(one))
+    check(world)
+
+
+@pytest.mark.parametrize("skew_s", [-120, 120])
+def test_f134_what_is_in_flight_is_not_taken_over_by_one_whose_clock_is_off(skew_s: int) -> None:
+    world = World()
+    endpoint = world.endpoint()
+    (delivery,) = world.deliveries(1)
+    other = off_by(world, skew_s)
+    looked: list[object] = []
+
+    def look(_: Request) -> Answer:
+        if not looked:
+            looked.append(world.visit(lane_of(endpoint), other))
+        return OK
+
+    world.sender.script = look
+    world.work_off(for_ms=MINUTE_MS)
+    assert looked
+    assert (world.outcomes(delivery), len(world.sends(delivery))) == (["success"], 1)
     check(world)
