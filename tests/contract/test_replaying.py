@@ -1,11 +1,12 @@
 """Replays over every store: a generation is begun once, a bulk replay moves only from where it was read."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
 from chalicelib.adapters.dynamodb import keys
-from chalicelib.application.ports import Owing
+from chalicelib.application.ports import Generations, Owing
 from chalicelib.application.replay import ancestor
 from chalicelib.domain import ids
 from chalicelib.domain.bulk_replay import BulkReplay, BulkState, Wanted
@@ -14,7 +15,18 @@ from chalicelib.domain.endpoint import REPLAY_LANE, Endpoint
 from chalicelib.domain.outcome import DeathReason
 from chalicelib.domain.replay import next_generation
 from chalicelib.domain.retention import DAY_MS, PAYLOAD_DAYS, dead_until_s
-from tests.contract.given import HOUR_MS, NOW_MS, NOW_US, TENANT, Stores, endpoint, lane_of, posted, success
+from tests.contract.given import (
+    HOUR_MS,
+    NOW_MS,
+    NOW_US,
+    TENANT,
+    Stores,
+    endpoint,
+    lane_of,
+    posted,
+    success,
+    without_moto,
+)
 
 LATER_MS = NOW_MS + 5_000
 
@@ -167,7 +179,7 @@ class TestBulk:
         assert stores.replaying.begin(owing[1], LATER_MS)
         moved = replace(replay.next(), cursor=owing[-1].owed.delivery_id, replayed=3)
         refused = stores.bulk_replays.advance(replay, moved, owing, LATER_MS)
-        assert refused == {owing[1].owed.delivery_id}
+        assert refused == frozenset({owing[1].owed.delivery_id})
         assert len(stores.work.peek(lane_of(to, REPLAY_LANE), 10)) == 1
         assert stores.bulk_replays.advance(replay, moved, [owing[0], owing[2]], LATER_MS) == frozenset()
         assert len(stores.work.peek(lane_of(to, REPLAY_LANE), 10)) == 3
@@ -181,7 +193,7 @@ class TestBulk:
         owed = [arrived(stores, number, to, NOW_MS + number) for number in range(6)]
         arrived(stores, 9, other, NOW_MS + 2)
         replay = bulk(to, NOW_MS + 1, NOW_MS + 5)
-        found = []
+        found: list[Generations] = []
         for _ in range(20):
             walked = stores.bulk_replays.walk(replay, limit)
             found += walked.deliveries
@@ -198,3 +210,13 @@ class TestBulk:
         assert stores.bulk_replays.events(TENANT, names, NOW_MS).keys() == set(names)
         assert stores.bulk_replays.events(TENANT, names, NOW_MS + PAYLOAD_DAYS * DAY_MS) == {}
         assert stores.bulk_replays.events(TENANT, [], NOW_MS) == {}
+
+
+@without_moto
+def test_of_many_at_once_one_begins_a_generation(stores: Stores) -> None:
+    to = endpoint()
+    following = next_of(stores, arrived(stores, 1, to))
+    with ThreadPoolExecutor(8) as pool:
+        begun = list(pool.map(lambda _: stores.replaying.begin(following, LATER_MS), range(16)))
+    assert sum(begun) == 1
+    assert len(stores.work.peek(lane_of(to, REPLAY_LANE), 10)) == 1
