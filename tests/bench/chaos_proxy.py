@@ -1,7 +1,7 @@
 """The fault proxy of the chaos run: microburst in front of the emulator, with the faults of a bad day.
 
 It throttles the store, drops answers after the write has happened, breaks connections before it, and cancels
-transactions for conflicts that nobody caused; queues fail now and then too.
+transactions for conflicts that nobody caused; queues, payloads and keys fail now and then too.
 """
 
 import itertools
@@ -30,6 +30,7 @@ LARGEST_CONFLICT = 8
 STORM_S, STORM_EVERY_S = 4.0, 20.0
 THROTTLED = {"code": "ProvisionedThroughputExceededException", "message": "more than was provisioned"}
 FAILED = {"code": "InternalError", "status": 500}
+SLOW_DOWN = {"code": "SlowDown", "status": 503}
 ANSWER_DROPPED = {"response": {"abort_bytes": 0}}
 _COUNT = re.compile(r'microburst_faults_total\{service="(.*?)",operation="(.*?)",action="(.*?)"\} (\d+)')
 
@@ -44,6 +45,8 @@ def bad_day(throttled: float = 0.04) -> list[Rule]:
         rules.append(_rule("dynamodb", operation, 0.03, **ANSWER_DROPPED))
         rules.append(_rule("dynamodb", operation, 0.01, reset=True))
     rules += [_rule("dynamodb", operation, throttled, error=THROTTLED) for operation in READS]
+    rules += [_rule("s3", operation, 0.15, error=SLOW_DOWN) for operation in ("PutObject", "GetObject")]
+    rules.append(_rule("kms", "Decrypt", 0.05, error={"code": "ThrottlingException"}))
     for operation in OF_QUEUES:
         rules.append(_rule("sqs", operation, 0.01, **ANSWER_DROPPED))
         rules.append(_rule("sqs", operation, 0.02, error=FAILED))

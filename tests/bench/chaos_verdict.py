@@ -1,7 +1,7 @@
 """The verdict of the chaos run: what was lost, what came twice, what came in the wrong order.
 
-Lost, duplicates and inversions come from the producers' 202 answers and the receiver's log alone, by event
-and endpoint. What Relay tells explains duplicates and says how each delivery ended.
+Lost, duplicates, inversions and changed bytes come from the producers' 202 answers and the receiver's log
+alone, by event and endpoint. What Relay tells explains duplicates and says how each delivery ended.
 """
 
 from collections import Counter, defaultdict
@@ -92,6 +92,7 @@ def _faults(
     twice: Mapping[Sending, Sequence[Record]],
 ) -> dict[str, list[Sending]]:
     told, allowed = evidence.told, owed.keys() | evidence.perhaps()
+    bodies = {each.event_id: each.body_sha256 for each in evidence.accepted}
     faults: dict[str, Iterable[Sending]] = {
         "lost": (each for each, target in owed.items() if not _arrived(target, receipts.get(each, []))),
         "unexplained_duplicates": (
@@ -99,6 +100,11 @@ def _faults(
         ),
         "inversions": _inversions(evidence, receipts),
         "under_two_ids": (each for each, found in receipts.items() if len(_ids(found)) > 1),
+        "other_bytes": (
+            each
+            for each, found in receipts.items()
+            if {one["body_sha256"] for one in found} - {bodies.get(each[0])}
+        ),
         "never_owed": (each for each in receipts if each not in allowed),
         "not_ended": (each for each in owed if _ending(told.get(each)) not in _ENDINGS),
         "dead_elsewhere": (

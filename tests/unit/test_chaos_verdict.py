@@ -12,15 +12,22 @@ HEALTHY = Target("healthy", "t.healthy", ("/verify/a",))
 ORDERED = Target("ordered", "t.ordered", ("/flaky/o",))
 REFUSING = Target("refusing", "t.refusing", ("/status/404/r",), dies=True)
 CROWD = Target("crowd", "t.crowd", ("/verify/b", "/verify/c"))
+DIGEST = "the digest"
 TARGETS = (HEALTHY, ORDERED, REFUSING, CROWD)
 
 
 def accepted(event_id: str, target: Target, posted_s: float = 0.0, acknowledged_s: float = 1.0) -> Accepted:
-    return Accepted(event_id, target.type, posted_s, acknowledged_s, 1, "inline")
+    return Accepted(event_id, target.type, posted_s, acknowledged_s, 1, "inline", (), DIGEST)
 
 
 def receipt(event_id: str, path: str, number: int = 1, **fields: object) -> Record:
-    usual = {"generation": 0, "status": 200, "attempt": 1, "delivery_id": f"d-{event_id}-{path}"}
+    usual = {
+        "generation": 0,
+        "body_sha256": DIGEST,
+        "status": 200,
+        "attempt": 1,
+        "delivery_id": f"d-{event_id}-{path}",
+    }
     return {"event_id": event_id, "path": path, "number": number, **usual, **fields}
 
 
@@ -139,3 +146,9 @@ def test_a_replay_whose_answer_was_lost_may_have_begun(generations: tuple[int, .
     found = judged([accepted("e1", HEALTHY)], received, None, Replayed(*pair, generation=0, asked=1))
     assert found["lost"] == 0
     assert "never_owed" not in found["faults"]
+
+
+def test_bytes_that_are_not_those_posted_are_a_fault() -> None:
+    pair = ("e1", "/verify/a")
+    found = judged([accepted("e1", HEALTHY)], [receipt(*pair, body_sha256="another")])
+    assert found["faults"]["other_bytes"] == [(*pair, 0)]
