@@ -10,7 +10,7 @@ from typing import Any
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.gate.record import SECOND
 
-ALERT_SHARDS = 4
+ALERT_SHARDS = 8
 """Under so many values of the index the marks are spread; which one does not matter."""
 FRESH = 2 * SECOND
 """A younger mark is not taken away: another change may have set it anew in the same microsecond."""
