@@ -70,8 +70,10 @@ def disable(asked: Asked, endpoint_id: str) -> Response:
 def enable(asked: Asked, endpoint_id: str) -> Response:
     """Enable an endpoint, as its owner chooses what becomes of what waited."""
     asked.caller.must_be(Role.ADMIN)
+    manage = bootstrap.manage_endpoints()
+    manage.get_to_change(asked.caller.tenant, endpoint_id)
     backlog, from_ms = bodies.resumption(bodies.parse(bodies.EnableBody, asked.body))
-    found = bootstrap.manage_endpoints().enable(asked.caller.tenant, endpoint_id, backlog, from_ms)
+    found = manage.enable(asked.caller.tenant, endpoint_id, backlog, from_ms)
     return http.reply(answers.endpoint(found), 200, _etag(found))
 
 

@@ -124,6 +124,10 @@ def test_f071_what_fails_for_long_is_disabled_and_enabled_again_it_works(custome
     customer.receiver.post(path, params={"to": "200"}).raise_for_status()
     switch(customer, hook, "enable", {"backlog": "deliver"})
     assert customer.ended(waits)["status"] == "succeeded"
+    missed = [each["id"] for each in customer.dead_letters(hook.id)]
+    again = customer.api.post(f"/v1/endpoints/{hook.id}/replay", json={"since": "2020-01-01T00:00:00Z"})
+    assert again.status_code == 202, again.text
+    customer.stack.until(lambda: ends(customer, missed) == {("succeeded", None)}, within_s=60)
     hours = shown(customer, hook, "stats")["items"]
     assert sum(each["succeeded"] for each in hours) >= 1
     assert sum(each["failed"] for each in hours) >= 3

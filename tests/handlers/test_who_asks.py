@@ -13,6 +13,7 @@ NAMES = {
     "event_id": "evt_01a22a7c-5366-79c3-90eb-70e6bdfad2fa",
     "endpoint_id": "ep_01a22a7c-5366-79c3-90eb-70e6bdfad2fa",
     "delivery_id": "01a22a7c-5366-79c3-90eb-70e6bdfad2fa",
+    "replay_id": "rp_01a22a7c-5366-79c3-90eb-70e6bdfad2fa",
 }
 ROUTES = sorted(
     (method, path.format(**NAMES))
@@ -120,7 +121,15 @@ ALLOWED = {
     "GET /v1/endpoints/{endpoint_id}/backlog": {Role.VIEWER},
     "GET /v1/endpoints/{endpoint_id}/stats": {Role.VIEWER},
     "GET /v1/endpoints/{endpoint_id}/health": {Role.VIEWER},
+    "GET /v1/endpoints/{endpoint_id}/dead-letters": {Role.VIEWER},
+    "POST /v1/endpoints/{endpoint_id}/replay": set(),
     "GET /v1/deliveries/{delivery_id}": {Role.VIEWER},
+    "POST /v1/deliveries/{delivery_id}/replay": set(),
+    "GET /v1/replays/{replay_id}": {Role.VIEWER},
+    "POST /v1/replays/{replay_id}/pause": set(),
+    "POST /v1/replays/{replay_id}/resume": set(),
+    "POST /v1/replays/{replay_id}/cancel": set(),
+    "GET /v1/notices": {Role.VIEWER},
 }
 
 

@@ -10,6 +10,7 @@ from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.domain import gate as gates
 from chalicelib.domain.endpoint import Backlog, Endpoint, EndpointState
 from chalicelib.domain.gate import Tally
+from chalicelib.domain.notice import NoticeKind
 from tests.fakes.scripted_sender import in_turn, status
 from tests.unit.application.interruptions import at_call, deaths
 from tests.unit.application.invariants import check
@@ -89,10 +90,14 @@ class TestF071:
 
     def test_f071_its_owner_is_told_outside_it(self, world: World) -> None:
         endpoint = failed_nearly_long_enough(world)
+        world.notify()
+        world.heard.clear()
         world.post()
         world.work_off()
-        record = world.records.by_key[keys.gate(TENANT, endpoint.id)]
-        assert "alert_shard" in record
+        world.clock.advance(ms=MINUTE_MS)
+        world.notify()
+        told = {each.finding.kind: each for each in world.heard}
+        assert told[NoticeKind.ENDPOINT_DISABLED].finding.why == world.now(endpoint).state_reason
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
