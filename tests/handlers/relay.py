@@ -299,7 +299,8 @@ def clients_of(endpoint_url: str) -> dict[str, Any]:
         region_name="us-east-1",
     )
     return {
-        service: session.client(service, endpoint_url=endpoint_url) for service in ("dynamodb", "sqs", "s3", "sns")
+        service: session.client(service, endpoint_url=endpoint_url)
+        for service in ("dynamodb", "sqs", "s3", "sns")
     }
 
 
