@@ -179,6 +179,7 @@ def test_a_delivery_that_waits_says_so(tenant: Relay) -> None:
         "replayed_at": None,
         "status": "pending",
         "reason": None,
+        "ending": None,
         "created_at": at,
         "next_attempt_at": at,
         "hold": None,

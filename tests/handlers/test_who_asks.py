@@ -132,6 +132,9 @@ ALLOWED = {
     "GET /v1/notices": {Role.VIEWER},
 }
 
+BODIES = {"POST /v1/endpoints/{endpoint_id}/replay": b'{"since": "2026-01-01T00:00:00Z"}'}
+"""What is no fault of the body."""
+
 
 @pytest.mark.parametrize("role", Role)
 def test_a_role_may_do_its_own_and_an_admin_all(empty_guarded: Relay, role: Role) -> None:
@@ -155,13 +158,16 @@ def test_another_tenant_s_things_are_not_there(guarded: Relay) -> None:
     made = guarded.endpoint()
     said = guarded.event()
     (delivery_id,) = said["delivery_ids"]
+    replay = guarded.post(f"/v1/endpoints/{made['id']}/replay", {"since": "2026-01-01T00:00:00Z"}).json
     kept = [guarded.rows(table) for table in ("events", "owed", "history", "endpoints", "subs", "gates")]
     stranger = guarded.another("stranger")
     names = {"event_id": said["event_id"], "endpoint_id": made["id"], "delivery_id": delivery_id}
+    names["replay_id"] = replay["id"]
     for route in ALLOWED:
         method, path = route.split()
         if path.count("{"):
-            answer = stranger.call(method, path.format(**names), b"{}", {**JSON, "If-Match": '"1"'})
+            body = BODIES.get(route, b"{}")
+            answer = stranger.call(method, path.format(**names), body, {**JSON, "If-Match": '"1"'})
             assert answer.is_problem(404, "not_found", "id"), route
             assert b"receiver.example" not in answer.body
     for path in ("/v1/events", "/v1/endpoints"):
