@@ -1,15 +1,15 @@
 """Retention: prolongs what is still needed, then removes what is not.
 
-A round is a list of chores, each done page by page; how far it has come is written down after every page, and
-each page can be done twice. Killed anywhere, or run twice at once, it keeps and removes the same.
+It has a few chores, each done page by page; how far one has come is written down after every page, and each
+page can be done twice. Killed anywhere, or run twice at once, it keeps and removes the same.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
-from chalicelib.application.ports import Clock, Retaining, Round, Shelf
+from chalicelib.application.ports import Clock, Retaining, Shelf, Stand, Unavailable
 from chalicelib.domain import ids, retention
 from chalicelib.domain.delivery import Owed
 from chalicelib.domain.endpoint import Endpoint, EndpointState
@@ -22,7 +22,7 @@ _NEXT_TENANT = "0"  # what comes right after the slash between a tenant and an e
 
 
 class Chore(StrEnum):
-    """The parts of a round, in their order: what is still needed is prolonged before anything is removed."""
+    """What is to be done, in this order: what is still needed is prolonged before anything is removed."""
 
     OWED = "owed"
     DEAD = "dead"
@@ -31,8 +31,10 @@ class Chore(StrEnum):
     TOMBSTONES = "tombstones"
 
 
+BEHIND_AFTER_MS = 48 * HOUR_MS
+_PROLONGING = (Chore.OWED, Chore.DEAD)
 _EVERY_MS = {
-    Chore.OWED: HOUR_MS,
+    Chore.OWED: 6 * HOUR_MS,
     Chore.DEAD: 24 * HOUR_MS,
     Chore.PAYLOADS: HOUR_MS,
     Chore.ROWS: HOUR_MS,
@@ -42,13 +44,17 @@ _EVERY_MS = {
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """What one run did. `overdue` counts what should have been gone for two days and is still there."""
+    """What one run did. `overdue` counts what should have been gone for two days and is still there.
+
+    `failed` counts chores that could not go on, `finished` says that none is left under way.
+    """
 
     payloads: int = 0
     rows: int = 0
     tombstones: int = 0
     prolonged: int = 0
     overdue: int = 0
+    failed: int = 0
     finished: bool = False
 
     @property
@@ -64,6 +70,7 @@ class Retained:
             self.tombstones + other.tombstones,
             self.prolonged + other.prolonged,
             self.overdue + other.overdue,
+            self.failed + other.failed,
             self.finished or other.finished,
         )
 
@@ -89,28 +96,43 @@ class Retention:
     sweeps_rows: bool = False
 
     def run(self, left_ms: Callable[[], int]) -> Retained:
-        """Go on with the round, or begin one, until it is done or there is no time left for another page."""
-        now = self._begun(self.store.round())
-        did = Retained()
-        while now.left and left_ms() > STOP_BEFORE_MS:
-            step = self._step(Chore(now.left[0]), now)
-            did = did.plus(step.did)
-            now = replace(now, cursor=step.after) if step.after else _done(now)
-            self.store.note(now)
-        return replace(did, finished=not now.left)
+        """Do the chores that are due or under way until there is no time left for another page.
 
-    def _begun(self, last: Round) -> Round:
-        """Begin a round of the chores that are due, unless one is under way."""
-        if last.left:
-            return last
+        One that the store fails is left where it is for the next run; the others go on. Nothing is removed
+        while it is long ago that everything needed was prolonged.
+        """
+        stands = {**dict.fromkeys(map(str, Chore), Stand()), **self.store.stands()}
         now_ms = self.clock.now_ms()
-        chores = [each for each in Chore if each is not Chore.ROWS or self.sweeps_rows]
-        # A schedule that comes a moment early still finds what is due hourly.
-        soon_ms = now_ms + HOUR_MS // 4
-        due = [each.value for each in chores if soon_ms >= last.before.get(each.value, 0) + _EVERY_MS[each]]
-        return replace(last, began_ms=now_ms, left=tuple(due), cursor="")
+        did, left = Retained(), 0
+        for chore in Chore:
+            stand = _begun(chore, stands[chore], now_ms)
+            if stand is None or (chore is Chore.ROWS and not self.sweeps_rows):
+                continue
+            if chore not in _PROLONGING and _behind(stands, now_ms):
+                left += 1
+                continue
+            done, stands[chore] = self._go_on(chore, stand, left_ms)
+            did = did.plus(done)
+            left += not done.finished
+        return replace(did, finished=not left)
 
-    def _step(self, chore: Chore, now: Round) -> _Step:
+    def _go_on(self, chore: Chore, stand: Stand, left_ms: Callable[[], int]) -> tuple[Retained, Stand]:
+        """Do a chore page by page, and note after each how far it has come."""
+        did = Retained()
+        while left_ms() > STOP_BEFORE_MS:
+            try:
+                step = self._step(chore, stand)
+                goes_on = replace(stand, cursor=step.after)
+                stand = goes_on if step.after else Stand(before_ms=stand.began_ms)
+                self.store.note(chore.value, stand)
+            except Unavailable:
+                return did.plus(Retained(failed=1)), stand
+            did = did.plus(step.did)
+            if not step.after:
+                return replace(did, finished=True), stand
+        return did, stand
+
+    def _step(self, chore: Chore, now: Stand) -> _Step:
         match chore:
             case Chore.OWED:
                 return self._keep_owed(now)
@@ -126,12 +148,11 @@ class Retention:
             case _:
                 assert_never(chore)
 
-    def _keep_owed(self, now: Round) -> _Step:
+    def _keep_owed(self, now: Stand) -> _Step:
         """Prolong the events and the history of what is owed for long."""
         page = self.store.owed(now.cursor, PAGE)
         now_ms = self.clock.now_ms()
-        before_ms = now.before.get(Chore.OWED.value, 0)
-        aged = [each for each in page.items if retention.looks_again(_born_ms(each), before_ms, now_ms)]
+        aged = [each for each in page.items if retention.looks_again(_born_ms(each), now.before_ms, now_ms)]
         events = {(each.lane.tenant, each.event_id) for each in aged}
         until_s = retention.owed_payload_until_s(now_ms)
         old = {each: until_s for each in events if _ends_by(each[1], until_s)}
@@ -140,7 +161,7 @@ class Retention:
             prolonged += self.store.keep_history(aged, retention.history_until_s(now_ms))
         return _Step(Retained(prolonged=prolonged), page.after)
 
-    def _keep_dead(self, now: Round) -> _Step:
+    def _keep_dead(self, now: Stand) -> _Step:
         """Prolong the events of dead letters, once each, and count those that should be gone."""
         page = self.store.dead(now.cursor, PAGE)
         new = [each for each in page.items if not each.kept]
@@ -154,14 +175,14 @@ class Retention:
         overdue = self._overdue(each.until_s for each in page.items)
         return _Step(Retained(prolonged=prolonged, overdue=overdue), page.after)
 
-    def _forget_payloads(self, now: Round) -> _Step:
+    def _forget_payloads(self, now: Stand) -> _Step:
         """Forget payloads past their time, and those whose event was never written.
 
         Keys begin with the tenant and sort by time after it: of each tenant only those are listed that are
         old enough to have expired, and those that have grown out of the first hour since the last round.
         """
         young_ms = now.began_ms - retention.ORPHAN_AFTER_MS
-        seen_ms = now.before.get(Chore.PAYLOADS.value, 0) - retention.ORPHAN_AFTER_MS
+        seen_ms = now.before_ms - retention.ORPHAN_AFTER_MS
         keys = self.shelf.listed(now.cursor, LISTED)
         looked_at: list[tuple[str, str]] = []
         for key in keys:
@@ -184,7 +205,7 @@ class Retention:
             self.shelf.remove(gone)
         return _Step(Retained(payloads=len(gone)), after)
 
-    def _forget_endpoints(self, now: Round) -> _Step:
+    def _forget_endpoints(self, now: Stand) -> _Step:
         """Remove deleted endpoints to which nothing leads any more, and count what should be gone by now."""
         page = self.store.endpoints(now.cursor, PAGE)
         before_ms = self.clock.now_ms() - retention.TOMBSTONE_DAYS * retention.DAY_MS
@@ -200,10 +221,18 @@ class Retention:
         return sum(until_s is not None and until_s <= late_s for until_s in untils_s)
 
 
-def _done(now: Round) -> Round:
-    """Take the first chore off a round."""
-    before = {**now.before, now.left[0]: now.began_ms}
-    return replace(now, left=now.left[1:], cursor="", before=before)
+def _begun(chore: Chore, stand: Stand, now_ms: int) -> Stand | None:
+    """Go on with a chore that is under way, or begin one that is due; None: it is neither."""
+    if stand.cursor:
+        return stand
+    # A schedule that comes a moment early still finds what is due hourly.
+    due = now_ms + HOUR_MS // 4 >= stand.before_ms + _EVERY_MS[chore]
+    return replace(stand, began_ms=now_ms) if due else None
+
+
+def _behind(stands: Mapping[str, Stand], now_ms: int) -> bool:
+    """Say whether it is long ago that a chore came to its end which prolongs what is needed."""
+    return any(stands[each].before_ms < now_ms - BEHIND_AFTER_MS for each in _PROLONGING)
 
 
 def _born_ms(owed: Owed) -> int:

@@ -9,7 +9,7 @@ import pytest
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.adapters.dynamodb.records import Insert, Key, Span
 from chalicelib.adapters.dynamodb.retaining import DynamoRetaining
-from chalicelib.application.ports import Page, Round
+from chalicelib.application.ports import Page, Stand
 from chalicelib.domain.change import Record
 from chalicelib.domain.delivery import Again, Owed, given_up
 from chalicelib.domain.endpoint import EndpointState
@@ -65,18 +65,19 @@ def buried(stores: Stores, owed: Owed, at_ms: int = NOW_MS) -> None:
     assert stores.work.move([(owed, given_up(owed, DeathReason.EXPIRED, at_ms))]) == [True]
 
 
-def test_how_far_it_has_come_is_read_as_it_was_written(retaining: DynamoRetaining) -> None:
-    assert retaining.round() == Round()
-    for now in (
-        Round(NOW_MS, ("owed", "dead"), '["owed", "a", "b"]', {"rows": NOW_MS - 1}),
-        Round(NOW_MS + 1, (), "", {"owed": NOW_MS, "rows": NOW_MS}),
-    ):
-        retaining.note(now)
-        assert retaining.round() == now
+def test_how_far_each_chore_has_come_is_read_as_it_was_written(retaining: DynamoRetaining) -> None:
+    assert retaining.stands() == {}
+    under_way, done = Stand('["owed", "a", "b"]', NOW_MS, NOW_MS - 1), Stand("", 0, NOW_MS)
+    retaining.note("owed", under_way)
+    assert retaining.stands() == {"owed": under_way}
+    retaining.note("dead", done)
+    assert retaining.stands() == {"owed": under_way, "dead": done}
+    retaining.note("owed", done)
+    assert retaining.stands() == {"owed": done, "dead": done}
 
 
 def test_how_far_it_has_come_is_no_fan_out(stores: Stores, retaining: DynamoRetaining) -> None:
-    retaining.note(Round(NOW_MS))
+    retaining.note("owed", Stand("", NOW_MS))
     assert list(stores.fanning_out.waiting(NOW_MS)) == []
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Delete, Key, Merge, Span, Stretch, Tables, Update, Write
-from chalicelib.application.ports import Expired, Letter, Page, Round
+from chalicelib.application.ports import Expired, Letter, Page, Stand
 from chalicelib.domain import ids
 from chalicelib.domain.change import Change, Op, Record, Test
 from chalicelib.domain.delivery import Owed
@@ -22,17 +22,15 @@ class DynamoRetaining:
         """Read and write these tables."""
         self._tables = tables
 
-    def round(self) -> Round:
-        """Read how far the work has come."""
+    def stands(self) -> dict[str, Stand]:
+        """Read how far each chore has come."""
         at = keys.retention()
-        record = self._tables.get([at]).get(at)
-        if record is None:
-            return Round()
-        return Round(record["began_ms"], tuple(record["left"]), record["cursor"], dict(record["before"]))
+        record = self._tables.get([at]).get(at, {})
+        return {name: Stand(*value) for name, value in record.items() if name not in at.parts}
 
-    def note(self, to: Round) -> None:
-        """Write how far the work has come."""
-        row = {"began_ms": to.began_ms, "left": list(to.left), "cursor": to.cursor, "before": dict(to.before)}
+    def note(self, chore: str, stand: Stand) -> None:
+        """Write how far a chore has come."""
+        row = {chore: [stand.cursor, stand.began_ms, stand.before_ms]}
         self._tables.together([Merge(keys.retention(), row)])
 
     def owed(self, after: str, limit: int) -> Page[Owed]:

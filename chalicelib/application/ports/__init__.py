@@ -41,7 +41,7 @@ from chalicelib.application.ports.keeping import (
 )
 from chalicelib.application.ports.rebuilding import Rebuilding
 from chalicelib.application.ports.replaying import BulkReplaying, Replaying, Walked
-from chalicelib.application.ports.retaining import Expired, Letter, Retaining, Round, Shelf
+from chalicelib.application.ports.retaining import Expired, Letter, Retaining, Shelf, Stand
 from chalicelib.application.ports.ringing import Bell, Bells, Hint, Receipts
 from chalicelib.application.ports.world import Clock, Dice, Unavailable
 
@@ -81,10 +81,10 @@ __all__ = [
     "Replaying",
     "Reread",
     "Retaining",
-    "Round",
     "Sealer",
     "Sender",
     "Shelf",
+    "Stand",
     "StoredEvent",
     "Subscriber",
     "Unavailable",

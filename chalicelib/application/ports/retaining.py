@@ -1,28 +1,24 @@
 """What retention needs of the world: what may expire, and where its own work stands."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Protocol
 
 from chalicelib.application.ports.keeping import Page
 from chalicelib.domain.delivery import Owed
 from chalicelib.domain.endpoint import Endpoint
 
-NEVER: Mapping[str, int] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    """How far retention has come: the chores left of this round, and where in the first of them it is.
+class Stand:
+    """How far a chore has come: where it is (empty: it is not under way), and when it was begun.
 
-    `began_ms` is when the round began; `before` when the last one began in which a chore came to its end.
+    `before_ms` is when it was begun the last time that it came to its end.
     """
 
-    began_ms: int = 0
-    left: tuple[str, ...] = ()
     cursor: str = ""
-    before: Mapping[str, int] = field(default_factory=lambda: NEVER)
+    began_ms: int = 0
+    before_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +46,12 @@ class Expired:
 class Retaining(Protocol):
     """What may expire. Pages go through everything there is, in no order that matters."""
 
-    def round(self) -> Round:
-        """Read how far the work has come."""
+    def stands(self) -> dict[str, Stand]:
+        """Read how far each chore has come."""
         ...
 
-    def note(self, to: Round) -> None:
-        """Write how far the work has come."""
+    def note(self, chore: str, stand: Stand) -> None:
+        """Write how far a chore has come."""
         ...
 
     def owed(self, after: str, limit: int) -> Page[Owed]:
