@@ -40,6 +40,7 @@ PER_S = float(os.environ.get("RELAYCHAOS_EVENTS_PER_S", "12"))
 SEED = int(os.environ.get("RELAYCHAOS_SEED", "0"))
 OWED_AT_LEAST = int(os.environ.get("RELAYCHAOS_OWED", "200"))
 BLOWS_WITHIN_S = 330
+BETWEEN_BLOWS_S = 0.2
 DRAINED_WITHIN_S = 240
 # What died where nothing should has not arrived and never will.
 NEARLY_NONE = 10
@@ -156,10 +157,11 @@ def _blows(producers: Producers, executioner: Executioner, purger: Purger) -> No
             producers.hurry()
             if purger.purge():
                 producers.calm()
-        elif kills >= KILLS and len(producers.accepted) >= EVENTS:
+        elif kills < KILLS:
+            executioner.kill()
+        elif len(producers.accepted) >= EVENTS:
             return
-        if kills >= KILLS or not executioner.kill():
-            time.sleep(0.2)
+        time.sleep(BETWEEN_BLOWS_S)
 
 
 def _owed(customer: Customer, scene: Scene, accepted: Sequence[Accepted]) -> int:
