@@ -35,7 +35,7 @@ class SystemClock:
         return self._now_ns() // 1_000
 
     def hear(self, date: str) -> None:
-        """Take note of the `Date` of an answer that the store gave just now; one that is none says nothing."""
+        """Take note of the `Date` of an answer that the store gave just now; what is none says nothing."""
         try:
             told_ns = int(parsedate_to_datetime(date).replace(tzinfo=UTC).timestamp()) * SECOND_NS
         except (TypeError, ValueError, OverflowError):

@@ -153,7 +153,7 @@ class Endpoint:
 
 
 def lane_numbers(lanes: int, *, ordered: bool, replays: bool = False) -> tuple[str, ...]:
-    """Number the lanes of an endpoint: the one of an ordered one, else as many as it has; and its replays'."""
+    """Number the lanes of an endpoint: an ordered one has one, others as many as told; and its replays'."""
     numbers = (ORDERED_LANE,) if ordered else tuple(map(str, range(lanes)))
     return (*numbers, REPLAY_LANE) if replays else numbers
 
