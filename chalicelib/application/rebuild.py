@@ -82,7 +82,8 @@ class Rebuild:
                 endpoint, rebuild.gate_again(endpoint, seen.lanes, holds, self.rules)
             )
             done = done.plus(Rebuilt(gates=int(made)))
-        if seen.owing:
+        # Ingest may remember for an hour that it has seen to this with the gate that was lost.
+        if seen.owing or gate is None:
             self.store.expect(endpoint, self.clock.now_ms(), replays=REPLAY_LANE in seen.lanes)
         return done
 

@@ -110,7 +110,7 @@ def lose(world: World, share: float = 0.1, seed: int = 1) -> int:
     lost = {}
     for table in (keys.OWED, keys.DEAD_LETTERS):
         here = sorted(key for key in world.records.by_key if key.table == table)
-        lost[table] = dice.sample(here, max(1, round(len(here) * share)))
+        lost[table] = dice.sample(here, min(len(here), max(1, round(len(here) * share))))
     every_gate = [key for key in world.records.by_key if key.table == keys.GATES]
     world.usual.tables.each(
         [Delete(key) for key in (*lost[keys.OWED], *lost[keys.DEAD_LETTERS], *every_gate)]
@@ -344,3 +344,16 @@ def test_a_world_without_replays_keeps_all_invariants() -> None:
     lose(world, share=0.5)
     rebuild(world)
     check(world)
+
+
+def test_what_is_posted_after_a_gate_was_made_again_is_looked_at_too() -> None:
+    world = World()
+    world.endpoint()
+    world.deliveries(1)
+    world.work_off()
+    lose(world)
+    rebuild(world)
+    (late,) = world.deliveries(1)
+    world.purge()
+    work_on(world)
+    assert world.outcomes(late) == ["success"]
