@@ -77,14 +77,14 @@ class Rebuild:
         done, seen = Rebuilt(endpoints=1), _Seen(set())
         for chunk in _chunks(self.store.generations(endpoint)):
             done = done.plus(self._chunk(endpoint, chunk, holds, seen, anew=gate is None))
+        replays = REPLAY_LANE in seen.lanes
+        now_ms = self.clock.now_ms()
         if gate is None:
-            made = self.store.restore_gate(
-                endpoint, rebuild.gate_again(endpoint, seen.lanes, holds, self.rules)
-            )
-            done = done.plus(Rebuilt(gates=int(made)))
-        # Ingest may remember for an hour that it has seen to this with the gate that was lost.
-        if seen.owing or gate is None:
-            self.store.expect(endpoint, self.clock.now_ms(), replays=REPLAY_LANE in seen.lanes)
+            again = rebuild.gate_again(endpoint, seen.lanes, holds, self.rules)
+            made = self.store.restore_gate(endpoint, again, now_ms, replays=replays)
+            return done.plus(Rebuilt(gates=int(made)))
+        if seen.owing:
+            self.store.expect(endpoint, now_ms, replays=replays)
         return done
 
     def _chunk(

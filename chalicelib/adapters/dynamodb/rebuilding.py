@@ -73,18 +73,15 @@ class DynamoRebuilding:
         made = self._tables.each([Insert(at, rows.dead_letter_row(each)) for at, each in missing.items()])
         return sum(each.done for each in made)
 
-    def restore_gate(self, endpoint: Endpoint, gate: dict[str, Any]) -> bool:
-        """Write a gate, unless there is one."""
-        (made,) = self._tables.each([Insert(keys.gate(endpoint.tenant, endpoint.id), gate)])
+    def restore_gate(self, endpoint: Endpoint, gate: dict[str, Any], now_ms: int, *, replays: bool) -> bool:
+        """Write a gate, unless there is one, such that reconcile looks at its endpoint."""
+        row = {**gate, **_armed(endpoint, now_ms, replays=replays)}
+        (made,) = self._tables.each([Insert(keys.gate(endpoint.tenant, endpoint.id), row)])
         return made.done
 
     def expect(self, endpoint: Endpoint, now_ms: int, *, replays: bool) -> None:
         """Make sure that reconcile looks at an endpoint, and at its line of replays."""
-        armed: dict[str, Any] = {
-            "armed_shard": keys.armed_shard(endpoint.id),
-            "armed_until": now_ms + ARM_AHEAD_MS,
-            **({"replays": 1} if replays else {}),
-        }
+        armed = _armed(endpoint, now_ms, replays=replays)
         self._tables.each([Update(keys.gate(endpoint.tenant, endpoint.id), Change((), armed, {}))])
 
     def owed(self) -> Iterator[list[Owed]]:
@@ -125,6 +122,11 @@ class DynamoRebuilding:
             if not stretch.more:
                 return
             low = stretch.records[-1]["sk"]
+
+
+def _armed(endpoint: Endpoint, now_ms: int, *, replays: bool) -> dict[str, Any]:
+    armed = {"armed_shard": keys.armed_shard(endpoint.id), "armed_until": now_ms + ARM_AHEAD_MS}
+    return armed | ({"replays": 1} if replays else {})
 
 
 def _history_key(owed: Owed, number: int) -> Key:

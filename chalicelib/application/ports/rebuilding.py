@@ -38,8 +38,11 @@ class Rebuilding(Protocol):
         """Write the dead letters that are missing; how many."""
         ...
 
-    def restore_gate(self, endpoint: Endpoint, gate: dict[str, Any]) -> bool:
-        """Write a gate, unless there is one."""
+    def restore_gate(self, endpoint: Endpoint, gate: dict[str, Any], now_ms: int, *, replays: bool) -> bool:
+        """Write a gate, unless there is one, such that reconcile looks at its endpoint.
+
+        Also where nothing is owed: ingest may remember for an hour that it has seen to that.
+        """
         ...
 
     def expect(self, endpoint: Endpoint, now_ms: int, *, replays: bool) -> None:

@@ -312,7 +312,7 @@ def test_killed_anywhere_it_is_run_again_and_goes_on(made: World, world: World, 
     lost = world.records.copy()
     rebuild(world)
     whole = dict(world.records.by_key)
-    for death in deaths(15, after=after):
+    for death in deaths(12, after=after):
         world.records = lost.copy()
         rebuild(world, death.process(world))
         assert rebuild(world) is not None
