@@ -65,9 +65,7 @@ def test_fifo_queues_keep_their_attributes_when_merged(template: dict[str, Any])
         assert queue["FifoThroughputLimit"] == "perMessageGroupId"
 
 
-def test_tables_keep_expiry_and_backups_when_merged(
-    template: dict[str, Any], source: dict[str, Any]
-) -> None:
+def test_tables_keep_expiry_and_backups_when_merged(template: dict[str, Any], source: dict[str, Any]) -> None:
     tables = of_type(template, TABLE)
     assert tables.keys() == of_type(source, TABLE).keys()
     for table in tables.values():
