@@ -7,6 +7,7 @@ two sweeps.
 import json
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from chalicelib.application.ports import Unavailable
 from chalicelib.domain import ids
 from chalicelib.domain.bulk_replay import BulkState, Wanted
 from chalicelib.domain.delivery import Ended, Status
-from chalicelib.domain.endpoint import EndpointState, Limits, Ordering
+from chalicelib.domain.endpoint import Backlog, EndpointState, Limits, Ordering
 from chalicelib.domain.errors import RelayError
 from chalicelib.domain.gate import SECOND, TAKE_OVER_GRACE, Rules
 from chalicelib.domain.outcome import Outcome
@@ -165,6 +166,28 @@ class Pipeline(RuleBasedStateMachine):
             if self.world.now(endpoint).state is EndpointState.DISABLED:
                 self.world.change(endpoint, state=EndpointState.ENABLED)
 
+    @rule(
+        which=st.integers(0, len(ENDPOINTS) - 1), back_ms=st.sampled_from(PASSING_MS), misfortune=misfortunes
+    )
+    def skip(self, which: int, back_ms: int, misfortune: Misfortune) -> None:
+        """Disable an endpoint, and enable it with what waits skipped but for the last moments."""
+        endpoint, world = self.endpoints[which], self.world
+        from_ms = world.clock.now_ms() - back_ms
+        with suppress(Unavailable, RelayError):
+            world.run(lambda it: it.manage.disable(TENANT, endpoint.id), self.process(misfortune))
+            enable = partial(self.resume, endpoint.id, from_ms)
+            world.run(enable, self.process(misfortune))
+
+    @staticmethod
+    def resume(endpoint_id: str, from_ms: int, process: Process) -> None:
+        process.manage.enable(TENANT, endpoint_id, Backlog.RESUME_FROM, from_ms)
+
+    @rule(misfortune=misfortunes)
+    def end_what_is_skipped(self, misfortune: Misfortune) -> None:
+        self.world.call_endings()
+        with suppress(Unavailable):
+            self.world.endings_called(self.process(misfortune))
+
     @invariant()
     def holds(self) -> None:
         check(self.world)
@@ -180,6 +203,7 @@ class Pipeline(RuleBasedStateMachine):
         self.enable()
         self.world.clock.advance_to(self.waits_end_ms())
         self.end_the_replays()
+        self.end_beside()
         for _ in range(2):
             self.world.work_off(for_ms=MINUTE_MS)
             self.world.sweep()
@@ -233,6 +257,12 @@ class Pipeline(RuleBasedStateMachine):
         """Let every lane be visited, as for bells of another queue, while a process is at work."""
         for lane in {each.lane for each in self.world.owed()}:
             self.world.visit(lane, Process(self.world))
+        self.end_beside()
+
+    def end_beside(self) -> None:
+        """Let what is skipped be ended while a process is at work."""
+        self.world.call_endings(Process(self.world))
+        self.world.endings_called(Process(self.world))
 
     def others_go_on(self) -> None:
         """Let every lane be visited while a process stands still for longer than its lease."""
@@ -241,6 +271,7 @@ class Pipeline(RuleBasedStateMachine):
         self.world.clock.advance(ms=TAKE_OVER_MS)
         for lane in {each.lane for each in self.world.owed()}:
             self.world.visit(lane, Process(self.world))
+        self.end_beside()
         sender.in_flight[:] = standing
 
     def within_caps(self, script: Script) -> Script:
