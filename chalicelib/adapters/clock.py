@@ -13,6 +13,8 @@ from email.utils import parsedate_to_datetime
 
 SECOND_NS = 1_000_000_000
 TOLERATED_NS = SECOND_NS
+# Servers write a `Date` once a second, busy ones later, and an answer takes its time: it says what was.
+STALE_NS = SECOND_NS
 
 
 class SystemClock:
@@ -67,5 +69,5 @@ class SystemDice:
 
 
 def _agrees(now_ns: int, told_ns: int) -> bool:
-    """Say whether a time lies within the second that was told, or a second beside it."""
-    return told_ns - TOLERATED_NS <= now_ns <= told_ns + SECOND_NS + TOLERATED_NS
+    """Say whether a time lies within the second that was told, one before it or two after it."""
+    return told_ns - TOLERATED_NS <= now_ns <= told_ns + SECOND_NS + TOLERATED_NS + STALE_NS

@@ -55,6 +55,17 @@ def test_a_machine_that_is_right_within_a_second_goes_by_itself(off_s: float) ->
         assert machine.error_s == pytest.approx(off_s, abs=1e-4)
 
 
+@pytest.mark.parametrize("stale_s", [1, 1.9])
+def test_a_date_that_is_a_second_or_two_old_sets_no_clock_back(stale_s: float) -> None:
+    """A busy server writes its `Date` late; set back by that, a gate seems to be spent for seconds."""
+    machine = Machine(0)
+    for _ in range(30):
+        machine.passes(0.3)
+        told_s = TRUE_S + (machine.passed_ns - int(stale_s * SECOND_NS)) // SECOND_NS
+        machine.clock.hear(date(told_s))
+        assert machine.error_s == pytest.approx(0, abs=1e-4)
+
+
 def test_time_does_not_jump_with_the_seconds_that_the_store_tells() -> None:
     machine = Machine(120)
     machine.hears_the_store()
