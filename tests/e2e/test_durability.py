@@ -246,7 +246,9 @@ def test_emptied_queues_are_rung_again(customer: Customer, unrung: list[str]) ->
     (last,) = customer.received(brief=1, delivery_id=unrung[-1])[-1:]
     (first,) = customer.received(brief=1, delivery_id=unrung[0])[:1]
     assert last["received_at"] - first["received_at"] >= 1_000 * (LATE_S - 1)
-    swept = [json.loads(line) for line in customer.stack.log("workers").splitlines() if "swept" in line]
+    swept = [
+        json.loads(line) for line in customer.stack.log("workers").splitlines() if "reconcile.swept" in line
+    ]
     assert sum(each["rung"] for each in swept) > 0
 
 
