@@ -20,10 +20,10 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from infra.local.ministack_speech import mend_copies, mend_server, mend_statements
+from infra.local.ministack_speech import mend_conditions, mend_copies, mend_server, mend_statements
 
 _KNOWN = "1.5.33"
-_SMALL = 64
+_SMALL = 12
 _LOOK_EVERY_S = 0.1
 _LOOK_AT_EMPTY_EVERY_S = 1.0
 _LAST_CHARACTER = "\U0010ffff"
@@ -314,6 +314,7 @@ def main() -> None:
     # All that it stores is looked through by every full collection, though hardly any of it is garbage.
     gc.set_threshold(100_000, 50, 1_000)
     mend_statements()
+    mend_conditions()
     mend_copies()
     mend_server()
     importlib.import_module("ministack.app").main()

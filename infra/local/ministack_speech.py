@@ -28,6 +28,14 @@ def mend_statements() -> None:
     dynamodb._parse_partiql = _once(dynamodb._parse_partiql)  # noqa: SLF001
 
 
+def mend_conditions() -> None:
+    """Read each condition once, not once for every item it is held against."""
+    dynamodb: Any = importlib.import_module("ministack.services.dynamodb")
+    tokens_of = lru_cache(_TEXTS)(dynamodb._tokenize)  # noqa: SLF001
+    dynamodb._tokenize = lambda text: list(tokens_of(text))  # noqa: SLF001
+    dynamodb._condition_syntax_error = lru_cache(_TEXTS)(dynamodb._condition_syntax_error)  # noqa: SLF001
+
+
 def mend_copies() -> None:
     """Copy items, as each change does three times, without the care that other values need."""
     dynamodb: Any = importlib.import_module("ministack.services.dynamodb")

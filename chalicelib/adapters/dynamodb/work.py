@@ -11,6 +11,7 @@ from chalicelib.domain.delivery import Again, Attempt, Dead, Lane, Owed
 from chalicelib.domain.gate import Gate, Tally
 
 _GATES_AT_ONCE = 100
+_MOVES_TOGETHER = 10
 
 
 class DynamoWork:
@@ -68,8 +69,21 @@ class DynamoWork:
         return [_changed(each.done, each.record) for each in made[len(removals) :]]
 
     def move(self, moves: Sequence[tuple[Owed, Again | Dead]]) -> list[bool]:
-        """Record a failure and move or end its owed row, each in one transaction; False: lost the race."""
-        return [not self._tables.together(list(move_writes(owed, step))) for owed, step in moves]
+        """Record failures and move or end their owed rows, several in a transaction; False: lost the race.
+
+        One that has lost its race keeps none of the others from being recorded.
+        """
+        return [made for some in _together(moves) for made in self._moved(some)]
+
+    def _moved(self, moves: Sequence[tuple[Owed, Again | Dead]]) -> list[bool]:
+        writes = [(place, each) for place, move in enumerate(moves) for each in move_writes(*move)]
+        lost: set[int] = set()
+        while left := [(place, each) for place, each in writes if place not in lost]:
+            refused = self._tables.together([each for _, each in left])
+            if not refused:
+                break
+            lost |= {left[at][0] for at in refused}
+        return [place not in lost for place in range(len(moves))]
 
 
 class DynamoGates:
@@ -115,6 +129,18 @@ class DynamoWatching:
         change = Change((old,), {}, {}, ("armed_shard", "armed_until", "replays"))
         (made,) = self._tables.each([Update(keys.gate(watched.tenant, watched.endpoint_id), change)])
         return made.done
+
+
+def _together(moves: Sequence[tuple[Owed, Again | Dead]]) -> Iterator[list[tuple[Owed, Again | Dead]]]:
+    """Bring moves together, a few at a time, never two of one row."""
+    some: list[tuple[Owed, Again | Dead]] = []
+    for move in moves:
+        if len(some) == _MOVES_TOGETHER or any(keys.owed(move[0]) == keys.owed(owed) for owed, _ in some):
+            yield some
+            some = []
+        some.append(move)
+    if some:
+        yield some
 
 
 def _pages(at: Sequence[Key]) -> Iterator[Sequence[Key]]:

@@ -83,7 +83,10 @@ class Work(Protocol):
         ...
 
     def move(self, moves: Sequence[tuple[Owed, Again | Dead]]) -> list[bool]:
-        """Record a failure and move or end its owed row, each in one transaction; False: lost the race."""
+        """Record failures and move or end their owed rows, several in a transaction; False: lost the race.
+
+        What is recorded of one delivery is recorded whole or not at all.
+        """
         ...
 
 
