@@ -8,11 +8,10 @@ from chalice.app import Response
 from chalicelib import bootstrap
 from chalicelib.application.authenticate import Role
 from chalicelib.domain.bulk_replay import BulkReplay
-from chalicelib.handlers import http
+from chalicelib.handlers import http, messages
 from chalicelib.handlers.http import Asked
 from chalicelib.wire import answers, bodies
 from chalicelib.wire import bell as bells
-from chalicelib.wire.bell import NotABellError
 
 
 def begin(asked: Asked, endpoint_id: str) -> Response:
@@ -47,21 +46,12 @@ def cancel(asked: Asked, replay_id: str) -> Response:
 
 def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - Lambda's context has no type
     """Go on with each bulk replay that a message names; those that failed are named in the answer."""
-    failed = []
-    for record in event["Records"]:
-        try:
-            tenant, replay_id = bells.load_replay(record["body"])
-        except NotABellError:
-            bootstrap.log().warning("replay.refused", extra={"message_id": record["messageId"]})
-            continue
-        try:
-            begun = bootstrap.replay_many().run(tenant, replay_id, context.get_remaining_time_in_millis)
-            told = {"tenant": tenant, "replay_id": replay_id, "begun": begun}
-            bootstrap.log().info("replay.worked_off", extra=told)
-        except Exception as error:  # noqa: BLE001 - the handler's border
-            bootstrap.log().exception("replay.failed", exc_info=error)
-            failed.append(record["messageId"])
-    return {"batchItemFailures": [{"itemIdentifier": each} for each in failed]}
+
+    def go_on(tenant: str, replay_id: str) -> dict[str, Any]:
+        begun = bootstrap.replay_many().run(tenant, replay_id, context.get_remaining_time_in_millis)
+        return {"tenant": tenant, "replay_id": replay_id, "begun": begun}
+
+    return messages.work_off(event, "replay", bells.load_replay, go_on)
 
 
 def call() -> None:
