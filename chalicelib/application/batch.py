@@ -179,19 +179,15 @@ class Batch:
                 self._give_back(going)
                 raise
             self.failures += started.failures
-            over = [visit for visit in going if visit.over]
-            with self._alone(*over, *(each for each in going if not each.sending)):
-                self._settlement.close(started.arrived, over)
-                for visit in over:
-                    self._next(visit)
+            with self._alone(*(each for each in going if not each.sending)):
+                self._settle_over(going, started.arrived)
 
-    def _settle_over(self, visits: Sequence[Visit]) -> None:
-        """Give back the leases of those among visits that have nothing left to send."""
+    def _settle_over(self, visits: Sequence[Visit], arrived: Sequence[Owed] = ()) -> None:
+        """Give back the leases of those among visits that have nothing left to send; rows that arrived go."""
         over = [visit for visit in visits if visit.over]
-        if over:
-            self._settlement.close([], over)
-            for visit in over:
-                self._next(visit)
+        self._settlement.close(arrived, over)
+        for visit in over:
+            self._next(visit)
 
     def _give_back(self, visits: Sequence[Visit]) -> None:
         """Give back the leases under which nothing was started, so that nothing is taken for unknown."""
