@@ -60,7 +60,7 @@ rebuild: .venv/ready .venv-emulator/ready ## make what is owed, dead letters and
 	@$(RUN) infra.local.rebuild
 
 lock: .venv-lock/ready ## pin what requirements/*.in ask for, with hashes (UPGRADE=--upgrade for the newest)
-	@for file in lock runtime installer dev emulator lint chaos; do \
+	@for file in lock runtime installer dev emulator lint chaos openapi; do \
 		if [ $$file = runtime ]; then pinned=requirements.txt; else pinned=requirements/$$file.txt; fi; \
 		.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --custom-compile-command 'make lock' $(UPGRADE) \

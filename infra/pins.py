@@ -19,6 +19,7 @@ ASKED_AND_PINNED: Final[Mapping[str, str]] = {
     "requirements/installer.in": "requirements/installer.txt",
     "requirements/lint.in": "requirements/lint.txt",
     "requirements/lock.in": "requirements/lock.txt",
+    "requirements/openapi.in": "requirements/openapi.txt",
 }
 # Environments that share packages: what the first pins, the second must pin the same.
 SHARED: Final = (

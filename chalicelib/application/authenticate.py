@@ -25,10 +25,11 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is asking: a tenant, in a role."""
+    """Who is asking: a tenant, in a role, by a key (none where none is needed)."""
 
     tenant: str
     role: Role
+    key_id: str = ""
 
     def must_be(self, *roles: Role) -> None:
         """Raise RelayError unless the caller has one of these roles; an admin may do all."""
@@ -68,7 +69,7 @@ class Authenticate:
         given = digest(text.strip())
         if not hmac.compare_digest(given, stored.digest if stored else "") or stored is None:
             raise _unknown()
-        return Caller(stored.tenant, Role(stored.role))
+        return Caller(stored.tenant, Role(stored.role), stored.id)
 
 
 def digest(key: str) -> str:

@@ -13,6 +13,7 @@ from chalice.app import Chalice, Request, Response
 from chalicelib import bootstrap
 from chalicelib.application.authenticate import Caller
 from chalicelib.application.ports import Unavailable
+from chalicelib.domain.audit import Actor, ActorKind
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.handlers import problems
 from chalicelib.wire import cursor
@@ -52,12 +53,18 @@ class Api(Chalice):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request: the caller, the body's exact bytes, headers in lower case, the query."""
+    """One request: the caller, the body's exact bytes, headers in lower case, the query, whence it came."""
 
     caller: Caller
     body: bytes = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     query: Mapping[str, str]
+    address: str = ""
+
+    @property
+    def actor(self) -> Actor:
+        """Say whose hand this is, for the audit."""
+        return Actor(ActorKind.KEY, self.caller.key_id, self.address)
 
     def page(
         self, listing: str, prefix: str = "", is_place: Callable[[str], bool] | None = None
@@ -157,7 +164,8 @@ def _asked(request: Request | None) -> Asked:
         raise RuntimeError("no request is being answered")
     headers = _headers(request)
     caller = bootstrap.authenticate().caller(headers.get("authorization"))
-    return Asked(caller, _body(request), headers, request.query_params or {})
+    address = str((request.context.get("identity") or {}).get("sourceIp") or "")
+    return Asked(caller, _body(request), headers, request.query_params or {}, address)
 
 
 def _headers(request: Request) -> dict[str, str]:
