@@ -14,7 +14,7 @@ from chalicelib.domain.delivery import Attempt, Created, Status
 from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.gate import Breaker, Spell, Tally
 from chalicelib.domain.request import event_time
-from chalicelib.wire.bodies import MASK
+from chalicelib.domain.secret import MASK
 
 HEAD_OF_LINE = (
     "This endpoint is ordered: a delivery that fails holds up every delivery behind it until it has succeeded"

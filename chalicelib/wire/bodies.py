@@ -16,9 +16,9 @@ from chalicelib.domain.bulk_replay import Wanted
 from chalicelib.domain.delivery import Status
 from chalicelib.domain.endpoint import Backlog, Endpoint, Limits, Ordering, Transport, header_fault
 from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.domain.secret import MASK
 from chalicelib.domain.signing import SignatureForm
 
-MASK = "********"
 BODY_MAX = 131_072
 _SHOWN_MAX = 5
 _EPOCH = datetime.fromtimestamp(0, UTC)
