@@ -4,7 +4,7 @@ The one border where an unforeseen exception is caught.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,7 +136,7 @@ def exact(
     return _response(body, status, content_type, headers)
 
 
-def listed(items: list[dict[str, Any]], listing: str, after: str) -> Response:
+def listed(items: Sequence[Mapping[str, object]], listing: str, after: str) -> Response:
     """Answer with a page of a list and the cursor that continues it."""
     return reply({"items": items, "cursor": cursor.dump(listing, after)})
 

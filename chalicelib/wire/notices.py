@@ -1,9 +1,13 @@
 """The shapes of notices: as the API shows them, as the topic carries them, and in words for people."""
 
-from typing import Any, assert_never
+from typing import assert_never
+
+from typing_extensions import TypedDict
 
 from chalicelib.domain.notice import Notice, NoticeKind
+from chalicelib.domain.outcome import DeathReason
 from chalicelib.domain.request import event_time
+from chalicelib.wire.answers.plain import Time, time_or_none
 
 _SUBJECTS = {
     NoticeKind.DEAD_LETTERS: "deliveries were given up on",
@@ -15,25 +19,46 @@ _SUBJECTS = {
 }
 
 
-def shown(notice: Notice) -> dict[str, Any]:
+class PublishedNotice(TypedDict):
+    """A notice as it is published."""
+
+    id: str
+    tenant: str
+    endpoint_id: str
+    kind: NoticeKind
+    at: Time
+    since: Time
+    until: Time
+    dead_letters: int
+    reasons: dict[DeathReason, int]
+    complete: bool
+    text: str
+
+
+class NoticeAnswer(PublishedNotice):
+    """A notice as the API lists it; `published_at` is null until the channel has taken it."""
+
+    published_at: Time | None
+
+
+def shown(notice: Notice) -> NoticeAnswer:
     """Show a notice as `GET /v1/notices` lists it."""
-    when = event_time(notice.published_ms) if notice.published_ms else None
-    return {**published(notice), "published_at": when}
+    return {**published(notice), "published_at": time_or_none(notice.published_ms)}
 
 
-def published(notice: Notice) -> dict[str, Any]:
+def published(notice: Notice) -> PublishedNotice:
     """Give a notice as it is published: ids, numbers and words; never a URL, a payload or a secret."""
     finding = notice.finding
     return {
         "id": notice.id,
         "tenant": notice.tenant,
         "endpoint_id": notice.endpoint_id,
-        "kind": finding.kind.value,
+        "kind": finding.kind,
         "at": event_time(notice.at_ms),
         "since": event_time(finding.since_ms),
         "until": event_time(finding.until_ms),
         "dead_letters": sum(finding.reasons.values()),
-        "reasons": {reason.value: count for reason, count in sorted(finding.reasons.items())},
+        "reasons": dict(sorted(finding.reasons.items())),
         "complete": finding.complete,
         "text": text(notice),
     }

@@ -1,0 +1,71 @@
+"""The shapes of API answers: in the words of the glossary, times in RFC 3339.
+
+Each shape is a TypedDict named after what it shows, and beside it stands the function that fills it in: so
+mypy checks each answer, and /openapi.json is made from the very same class. A new answer is both, in the
+module of its topic, named here. Its members are plain JSON types, `Time`, the domain's StrEnums as they are,
+or further shapes; a member that is not always there is `NotRequired`, one that may be null says `| None`.
+TypedDict comes from typing_extensions: pydantic cannot read Python 3.11's own.
+"""
+
+from chalicelib.wire.answers.deliveries import (
+    AttemptAnswer,
+    DeadLetterAnswer,
+    DeliveryAnswer,
+    ReplayAnswer,
+    attempt,
+    dead_letter,
+    delivery,
+    replay,
+)
+from chalicelib.wire.answers.endpoints import (
+    BacklogAnswer,
+    CreatedEndpointAnswer,
+    EndpointAnswer,
+    backlog,
+    created_endpoint,
+    endpoint,
+)
+from chalicelib.wire.answers.events import (
+    AcceptedAnswer,
+    BatchAnswer,
+    BatchItemAnswer,
+    EventAnswer,
+    ProblemAnswer,
+    event,
+)
+from chalicelib.wire.answers.health import HealthAnswer, HoldAnswer, HourAnswer, health, hold, hour
+from chalicelib.wire.answers.replays import BulkReplayAnswer, bulk_replay
+from chalicelib.wire.answers.service import AliveAnswer, ReadyAnswer
+
+__all__ = [
+    "AcceptedAnswer",
+    "AliveAnswer",
+    "AttemptAnswer",
+    "BacklogAnswer",
+    "BatchAnswer",
+    "BatchItemAnswer",
+    "BulkReplayAnswer",
+    "CreatedEndpointAnswer",
+    "DeadLetterAnswer",
+    "DeliveryAnswer",
+    "EndpointAnswer",
+    "EventAnswer",
+    "HealthAnswer",
+    "HoldAnswer",
+    "HourAnswer",
+    "ProblemAnswer",
+    "ReadyAnswer",
+    "ReplayAnswer",
+    "attempt",
+    "backlog",
+    "bulk_replay",
+    "created_endpoint",
+    "dead_letter",
+    "delivery",
+    "endpoint",
+    "event",
+    "health",
+    "hold",
+    "hour",
+    "replay",
+]

@@ -1,0 +1,100 @@
+"""Endpoints as the API shows them: what their owner set, and what waits for them."""
+
+from typing import NotRequired
+
+from typing_extensions import TypedDict
+
+from chalicelib.application.measure_backlog import Measured
+from chalicelib.domain.backoff import RetryProfile
+from chalicelib.domain.endpoint import Endpoint, EndpointState, Ordering, Transport
+from chalicelib.domain.request import event_time
+from chalicelib.domain.secret import MASK
+from chalicelib.domain.signing import SignatureForm
+from chalicelib.wire.answers.plain import Time, time_or_none
+
+HEAD_OF_LINE = (
+    "This endpoint is ordered: a delivery that fails holds up every delivery behind it until it has succeeded"
+    " or is dead, which can take days. `retry_profile` says how long it is retried."
+)
+
+
+class EndpointAnswer(TypedDict):
+    """An endpoint; its ETag is what a change must name."""
+
+    id: str
+    url: str
+    transport: Transport
+    event_types: list[str]
+    description: str
+    rate_per_second: int
+    burst: int
+    max_concurrency: int
+    ordering: Ordering
+    retry_profile: RetryProfile
+    signature: SignatureForm
+    headers: dict[str, str]
+    state: EndpointState
+    state_reason: str | None
+    created_at: Time
+    version: int
+
+
+class Warned(TypedDict):
+    """What an owner should know of what was just made, if there is anything."""
+
+    warnings: NotRequired[list[str]]
+
+
+class CreatedEndpointAnswer(EndpointAnswer, Warned):
+    """A new endpoint with its secret, this once."""
+
+    secret: str
+
+
+class BacklogAnswer(TypedDict):
+    """How much waits for an endpoint; when not all was counted, `size` is the least there is."""
+
+    endpoint_id: str
+    size: int
+    size_is_exact: bool
+    oldest_at: Time | None
+    estimated_drain_s: int
+
+
+def endpoint(of: Endpoint) -> EndpointAnswer:
+    """Show an endpoint; secrets never, custom header values masked."""
+    return {
+        "id": of.id,
+        "url": of.url,
+        "transport": of.transport,
+        "event_types": list(of.event_types),
+        "description": of.description,
+        "rate_per_second": of.limits.rate_per_second,
+        "burst": of.limits.burst,
+        "max_concurrency": of.limits.max_concurrency,
+        "ordering": of.ordering,
+        "retry_profile": of.retry_profile,
+        "signature": of.signature,
+        "headers": {name: MASK for name, _ in of.headers},
+        "state": of.state,
+        "state_reason": of.state_reason or None,
+        "created_at": event_time(of.created_ms),
+        "version": of.version,
+    }
+
+
+def created_endpoint(of: Endpoint, secret: str) -> CreatedEndpointAnswer:
+    """Show a new endpoint with its secret, this once, and what its owner should know of its ways."""
+    warned: Warned = {"warnings": [HEAD_OF_LINE]} if of.ordered else {}
+    return {**endpoint(of), "secret": secret, **warned}
+
+
+def backlog(endpoint_id: str, of: Measured) -> BacklogAnswer:
+    """Show how much waits for an endpoint; when not all was counted, `size` is the least there is."""
+    return {
+        "endpoint_id": endpoint_id,
+        "size": of.size,
+        "size_is_exact": of.complete,
+        "oldest_at": time_or_none(of.oldest_ms),
+        "estimated_drain_s": of.drain_s,
+    }
