@@ -103,6 +103,7 @@ def _api() -> Function:
         "StatsTable": READ,
         "NoticesTable": READ,
         "ReplaysTable": READ + INSERT,
+        "AuditTable": READ + INSERT,
     }
     grants = (
         *_tables(tables),
@@ -124,6 +125,7 @@ def _deliver(name: str, queue: str, most: int) -> Function:
         "DeadLettersTable": INSERT,
         "EndingsTable": INSERT,
         "StatsTable": INSERT,
+        "AuditTable": INSERT,
     }
     grants = (
         *_tables(tables),

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from chalicelib.application.auditing import Recorder
 from chalicelib.application.ports import Bell, Bells, Clock, Dice, Endpoints, Page, Sealer, Unavailable
-from chalicelib.domain import ids, signing, target
+from chalicelib.domain import audit, audited, ids, signing, target
+from chalicelib.domain.audit import Action, Actor, Difference
 from chalicelib.domain.delivery import Lane
 from chalicelib.domain.endpoint import (
     ORDERED_MAX,
@@ -20,6 +22,8 @@ from chalicelib.domain.target import Policy
 SECRET_BYTES = 32
 AFTER_INGEST_S = 61
 _TRIES = 10
+Resumption = tuple[Backlog, int]
+"""What becomes of what waited, and from which Unix ms it is resumed (0 unless it is)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class ManageEndpoints:
     policy: Policy
     bells: Bells
 
-    def register(self, draft: Endpoint) -> Registered:
+    def register(self, draft: Endpoint, by: Actor) -> Registered:
         """Create an endpoint from a draft without id and secret; raises RelayError.
 
         For a URL that cannot be an endpoint's, or an ordered endpoint too many.
@@ -55,7 +59,9 @@ class ManageEndpoints:
             created_ms=now_ms,
             secrets=(WrappedSecret(self.sealer.seal(draft.tenant, secret)),),
         )
-        if not self.store.create(endpoint):
+        shown = Difference({}, audited.endpoint(endpoint))
+        record = self._recorder.record(by, Action.ENDPOINT_CREATED, (endpoint.tenant, endpoint.id), shown)
+        if not self.store.create(endpoint, record):
             raise too_many_ordered()
         return Registered(endpoint, secret)
 
@@ -88,37 +94,38 @@ class ManageEndpoints:
         """List a tenant's endpoints, newest first."""
         return self.store.page(tenant, after, limit)
 
-    def change(self, old: Endpoint, new: Endpoint) -> Endpoint:
+    def change(self, old: Endpoint, new: Endpoint, by: Actor) -> Endpoint:
         """Write a changed endpoint over the one that was read; raises RelayError if it has moved on."""
         url = target.parse_target(new.url, self.policy).url
         checked = replace(new, url=url).next_to(old, self.clock.now_ms())
-        if not self.store.replace(old, checked):
+        if not self.store.replace(old, checked, self._record(by, Action.ENDPOINT_CHANGED, old, checked)):
             raise stale()
         if _opens_up(old, checked):
             self._ring(checked)
         return checked
 
-    def delete(self, old: Endpoint) -> None:
+    def delete(self, old: Endpoint, by: Actor) -> None:
         """Delete an endpoint: from now on nothing is fanned out to it and nothing owed is sent."""
         gone = replace(old, state=EndpointState.DELETED).next_to(old, self.clock.now_ms())
-        if not self.store.replace(old, gone):
+        if not self.store.replace(old, gone, self._record(by, Action.ENDPOINT_DELETED, old, gone)):
             raise stale()
         self.bells.call_ending(old.tenant, old.id)
 
-    def disable(self, tenant: str, endpoint_id: str) -> Endpoint:
+    def disable(self, tenant: str, endpoint_id: str, by: Actor) -> Endpoint:
         """Disable an endpoint: what it is owed, and will be, waits. One that is disabled stays as it is."""
 
         def off(endpoint: Endpoint) -> Endpoint | None:
             disabled = endpoint.state is EndpointState.DISABLED
             return None if disabled else endpoint.disabled(self.clock.now_ms())
 
-        return self._switched(tenant, endpoint_id, off)
+        return self._switched((tenant, endpoint_id), off, by, Action.ENDPOINT_DISABLED)
 
-    def enable(self, tenant: str, endpoint_id: str, backlog: Backlog, from_ms: int = 0) -> Endpoint:
-        """Enable a disabled endpoint, what waits for it delivered, skipped, or resumed from a Unix ms.
+    def enable(self, tenant: str, endpoint_id: str, resumption: Resumption, by: Actor) -> Endpoint:
+        """Enable a disabled endpoint, what waits for it delivered, skipped, or resumed from a moment.
 
         What is skipped is never sent from now on, and is dead with reason `skipped`; raises RelayError.
         """
+        backlog, from_ms = resumption
 
         def on(endpoint: Endpoint) -> Endpoint | None:
             if endpoint.state is not EndpointState.DISABLED:
@@ -129,21 +136,35 @@ class ManageEndpoints:
 
         if from_ms > self.clock.now_ms():
             raise not_yet()
-        enabled = self._switched(tenant, endpoint_id, on)
+        enabled = self._switched((tenant, endpoint_id), on, by, Action.ENDPOINT_ENABLED)
         self._ring(enabled)
         if backlog is not Backlog.DELIVER:
             self.bells.call_ending(tenant, endpoint_id)
         return enabled
 
     def _switched(
-        self, tenant: str, endpoint_id: str, switch: Callable[[Endpoint], Endpoint | None]
+        self,
+        of: tuple[str, str],
+        switch: Callable[[Endpoint], Endpoint | None],
+        by: Actor,
+        action: Action,
     ) -> Endpoint:
         for _ in range(_TRIES):
-            old = self.get_to_change(tenant, endpoint_id)
+            old = self.get_to_change(*of)
             new = switch(old)
-            if new is None or self.store.replace(old, new):
-                return new or old
+            if new is None:
+                return old
+            if self.store.replace(old, new, self._record(by, action, old, new)):
+                return new
         raise Unavailable("the endpoint changed too often")
+
+    @property
+    def _recorder(self) -> Recorder:
+        return Recorder(self.clock, self.dice)
+
+    def _record(self, by: Actor, action: Action, old: Endpoint, new: Endpoint) -> audit.Record:
+        change = audited.endpoint_change(old, new)
+        return self._recorder.record(by, action, (new.tenant, new.id), change)
 
     def _ring(self, endpoint: Endpoint) -> None:
         """Ring every lane of an endpoint that may take more than before, or take again.

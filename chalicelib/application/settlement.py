@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
+from chalicelib.application.auditing import Recorder
 from chalicelib.application.gatekeeper import Gatekeeper
 from chalicelib.application.holding import Holding, Noted
 from chalicelib.application.lane_bells import LaneBells
 from chalicelib.application.ports import Changed, Clock, Dice, Endpoints, Finished, Work
 from chalicelib.application.visit import Attempted, Visit
+from chalicelib.domain import audited
 from chalicelib.domain import gate as gates
+from chalicelib.domain.audit import RELAY, Action
 from chalicelib.domain.backoff import RETRY_AFTER_CEILING
 from chalicelib.domain.change import Change
 from chalicelib.domain.delivery import (
@@ -210,7 +213,7 @@ class Settlement:
         for each in results:
             endpoint: Endpoint | None = each.endpoint if each.verdict.disables_endpoint else None
             while endpoint is not None and endpoint.state is EndpointState.ENABLED:
-                if self.endpoints.replace(endpoint, endpoint.disabled(self.clock.now_ms(), GONE_REASON)):
+                if self._disable(endpoint, GONE_REASON):
                     break
                 endpoint = self.endpoints.get(endpoint.tenant, endpoint.id)
 
@@ -229,8 +232,18 @@ class Settlement:
                     break
                 if gate is None or not gates.hopeless(gate, now_us, self.rules):
                     break
-                if self.endpoints.replace(endpoint, endpoint.disabled(now_us // 1000, hopeless_reason(gate))):
+                if self._disable(endpoint, hopeless_reason(gate)):
                     gate = self.keeper.read(visit)
+
+    def _disable(self, endpoint: Endpoint, reason: str) -> bool:
+        """Disable an endpoint as Relay itself; False when it has changed since it was read."""
+        off = endpoint.disabled(self.clock.now_ms(), reason)
+        change = audited.endpoint_change(endpoint, off)
+        of = (endpoint.tenant, endpoint.id)
+        recorder = Recorder(self.clock, self.dice)
+        return self.endpoints.replace(
+            endpoint, off, recorder.record(RELAY, Action.ENDPOINT_DISABLED, of, change)
+        )
 
     def _hold_endpoints(self, results: Sequence[Result]) -> None:
         """Hold the endpoints that asked for time, for as long as they asked and an hour at most."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-RETENTION_DAYS = 400
+PREFIX = "aud"
 
 
 class ActorKind(StrEnum):
@@ -55,8 +55,27 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """What a change changed, as an API answer would show it before and after: never a secret."""
+
+    before: Mapping[str, object] = field(default_factory=dict)
+    after: Mapping[str, object] = field(default_factory=dict)
+
+
+NOTHING = Difference()
+
+
+def difference(before: Mapping[str, object], after: Mapping[str, object]) -> Difference:
+    """Keep of two views what is not the same in both."""
+    return Difference(
+        {name: value for name, value in before.items() if after.get(name, value) != value},
+        {name: value for name, value in after.items() if name in before and before[name] != value},
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
-    """One line of the audit: `before` and `after` are what an API answer would show, so never a secret.
+    """One line of the audit.
 
     `subject` is the id of what was changed; `at_ms` is Unix epoch milliseconds; the id sorts by time.
     """
@@ -67,5 +86,4 @@ class Record:
     action: Action
     subject: str
     actor: Actor
-    before: Mapping[str, object] = field(default_factory=dict)
-    after: Mapping[str, object] = field(default_factory=dict)
+    change: Difference = NOTHING

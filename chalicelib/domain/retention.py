@@ -13,6 +13,7 @@ DAY_S = 86_400
 DAY_MS = DAY_S * 1000
 PAYLOAD_DAYS = 35
 HISTORY_DAYS = DEAD_DAYS = 90
+AUDIT_DAYS = 400
 STATS_DAYS = 397
 """Thirteen months."""
 LOOK_AGAIN_DAYS = 6
@@ -46,6 +47,11 @@ def dead_until_s(died_ms: int) -> int:
 def stats_until_s(hour: int) -> int:
     """Say until when the statistics of an hour (counted from the epoch) are kept."""
     return (hour + 1) * 3_600 + STATS_DAYS * DAY_S
+
+
+def audit_until_s(at_ms: int) -> int:
+    """Say until when a record of the audit is kept."""
+    return at_ms // 1000 + AUDIT_DAYS * DAY_S
 
 
 def hold_until_s(ended_ms: int) -> int:

@@ -19,7 +19,7 @@ def create(asked: Asked) -> Response:
     """Register an endpoint; the answer shows its secret, this once."""
     asked.caller.must_be(Role.ADMIN)
     draft = bodies.endpoint_of(asked.caller.tenant, bodies.parse(bodies.EndpointBody, asked.body))
-    made = bootstrap.manage_endpoints().register(draft)
+    made = bootstrap.manage_endpoints().register(draft, asked.actor)
     body = answers.created_endpoint(made.endpoint, made.secret)
     return http.reply(body, 201, {**_etag(made.endpoint), "Location": f"/v1/endpoints/{made.endpoint.id}"})
 
@@ -46,7 +46,7 @@ def patch(asked: Asked, endpoint_id: str) -> Response:
     manage = bootstrap.manage_endpoints()
     old = _as_read(asked, manage.get_to_change(asked.caller.tenant, endpoint_id))
     new = bodies.patched(old, bodies.parse(bodies.EndpointPatch, asked.body))
-    changed = manage.change(old, new)
+    changed = manage.change(old, new, asked.actor)
     return http.reply(answers.endpoint(changed), 200, _etag(changed))
 
 
@@ -54,7 +54,7 @@ def delete(asked: Asked, endpoint_id: str) -> Response:
     """Delete an endpoint that is still as it was read."""
     asked.caller.must_be(Role.ADMIN)
     manage = bootstrap.manage_endpoints()
-    manage.delete(_as_read(asked, manage.get_to_change(asked.caller.tenant, endpoint_id)))
+    manage.delete(_as_read(asked, manage.get_to_change(asked.caller.tenant, endpoint_id)), asked.actor)
     return http.exact(b"", http.JSON, 204)
 
 
@@ -63,7 +63,7 @@ def disable(asked: Asked, endpoint_id: str) -> Response:
     asked.caller.must_be(Role.ADMIN)
     if asked.body:
         bodies.parse(bodies.EmptyBody, asked.body)
-    found = bootstrap.manage_endpoints().disable(asked.caller.tenant, endpoint_id)
+    found = bootstrap.manage_endpoints().disable(asked.caller.tenant, endpoint_id, asked.actor)
     return http.reply(answers.endpoint(found), 200, _etag(found))
 
 
@@ -72,8 +72,8 @@ def enable(asked: Asked, endpoint_id: str) -> Response:
     asked.caller.must_be(Role.ADMIN)
     manage = bootstrap.manage_endpoints()
     manage.get_to_change(asked.caller.tenant, endpoint_id)
-    backlog, from_ms = bodies.resumption(bodies.parse(bodies.EnableBody, asked.body))
-    found = manage.enable(asked.caller.tenant, endpoint_id, backlog, from_ms)
+    resumption = bodies.resumption(bodies.parse(bodies.EnableBody, asked.body))
+    found = manage.enable(asked.caller.tenant, endpoint_id, resumption, asked.actor)
     return http.reply(answers.endpoint(found), 200, _etag(found))
 
 

@@ -1,5 +1,6 @@
 """What the contract tests start from: endpoints, events and what they owe, made from small numbers."""
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
 from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWatching, DynamoWork
 from chalicelib.application import fan_out
 from chalicelib.application.ports import Capture, Idempotency, Owing, StoredEvent, Subscriber
-from chalicelib.domain import ids
+from chalicelib.domain import audit, ids
+from chalicelib.domain.audit import Action, Actor, ActorKind, Record
 from chalicelib.domain.delivery import Attempt, Lane, Owed
 from chalicelib.domain.endpoint import Endpoint, Limits, WrappedSecret
 from chalicelib.domain.event import Event
@@ -38,6 +40,27 @@ without_moto = pytest.mark.parametrize("tables", [MEMORY, EmulatorName.MINISTACK
 LIMITS = Limits()
 
 
+BY = Actor(ActorKind.KEY, "key_1", "203.0.113.9")
+_NUMBERS = itertools.count(1)
+
+
+def audited(action: Action = Action.ENDPOINT_CHANGED, subject: str = "ep_1", tenant: str = TENANT) -> Record:
+    """Make a record of the audit, each with an id of its own."""
+    return Record(tenant, ids.new_id(audit.PREFIX, NOW_MS, next(_NUMBERS)), NOW_MS, action, subject, BY)
+
+
+class EndpointsOfTests(DynamoEndpoints):
+    """The store of endpoints; where a test does not say who changes one, some record goes with it."""
+
+    def create(self, endpoint: Endpoint, record: Record | None = None) -> bool:
+        """Write a new endpoint."""
+        return super().create(endpoint, record or audited(Action.ENDPOINT_CREATED, endpoint.id))
+
+    def replace(self, old: Endpoint, new: Endpoint, record: Record | None = None) -> bool:
+        """Write a changed endpoint."""
+        return super().replace(old, new, record or audited(subject=old.id))
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
     """Every semantic store over the same tables."""
@@ -48,7 +71,7 @@ class Stores:
     work: DynamoWork
     gates: DynamoGates
     watching: DynamoWatching
-    endpoints: DynamoEndpoints
+    endpoints: "EndpointsOfTests"
     keys: DynamoKeys
     reading: DynamoReading
     replaying: DynamoReplaying
@@ -65,7 +88,7 @@ def stores_over(tables: Tables) -> Stores:
         DynamoWork(tables),
         DynamoGates(tables),
         DynamoWatching(tables),
-        DynamoEndpoints(tables, RULES),
+        EndpointsOfTests(tables, RULES),
         DynamoKeys(tables),
         DynamoReading(tables),
         DynamoReplaying(tables),

@@ -19,6 +19,7 @@ from chalicelib import bootstrap
 from chalicelib.adapters.aws_limits.call_counter import CallCounter
 from chalicelib.application.authenticate import Role, digest
 from chalicelib.application.ports import ApiKey
+from chalicelib.domain.audit import Actor, ActorKind
 from infra.local.invocation import LambdaContext
 from infra.local.provision import Provisioned
 from infra.local.proxy_event import Headers, HttpRequest, event_of, response_of
@@ -272,6 +273,7 @@ class Relay:
         return parsed
 
 
+BY = Actor(ActorKind.KEY, "key_1", "203.0.113.9")
 URL = "https://receiver.example/hook"
 JSON = {"Content-Type": "application/json"}
 

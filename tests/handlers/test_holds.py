@@ -9,7 +9,7 @@ import pytest
 
 from chalicelib import bootstrap
 from chalicelib.domain.endpoint import Endpoint, EndpointState
-from tests.handlers.relay import URL, Relay, message
+from tests.handlers.relay import BY, URL, Relay, message
 from tests.receiver import Receiver
 
 TENANT = "default"
@@ -45,7 +45,7 @@ def switched(of: Mapping[str, Any], state: EndpointState) -> Endpoint:
     """Switch an endpoint as its owner does."""
     manage = bootstrap.manage_endpoints()
     old = manage.get(TENANT, of["id"])
-    return manage.change(old, replace(old, state=state))
+    return manage.change(old, replace(old, state=state), BY)
 
 
 def held(relay: Relay, receiver: Receiver) -> tuple[Any, dict[str, Any]]:

@@ -21,7 +21,7 @@ from infra.local.invocation import LambdaContext
 from infra.local.sqs_event import event_of
 from tests.fakes.fixed_clock import FixedClock
 from tests.handlers.conftest import MakeRelay
-from tests.handlers.relay import URL, Relay, forget, message, typed
+from tests.handlers.relay import BY, URL, Relay, forget, message, typed
 from tests.receiver import Receiver
 
 TENANT = "default"
@@ -139,7 +139,7 @@ def watch(make_relay: MakeRelay) -> Watch:
 def switch(of: Mapping[str, Any], state: EndpointState) -> None:
     manage = bootstrap.manage_endpoints()
     old = manage.get(TENANT, of["id"])
-    manage.change(old, replace(old, state=state))
+    manage.change(old, replace(old, state=state), BY)
 
 
 def test_what_is_watched_is_all_that_is_asked(watch: Watch) -> None:
@@ -426,12 +426,12 @@ def test_retention_keeps_and_removes(watch: Watch, receiver: Receiver) -> None:
     past = FixedClock(bootstrap.clock().now_ms() - 30 * DAY_MS)
     manage = replace(bootstrap.manage_endpoints(), clock=past)
     ingest = replace(bootstrap.ingest(), clock=past)
-    owing = manage.register(Endpoint(TENANT, "", URL, ("owed",), 0)).endpoint
+    owing = manage.register(Endpoint(TENANT, "", URL, ("owed",), 0), BY).endpoint
     for event_type in ("owed", "unheard"):
         ingest.one(Post(TENANT, BIG, "image/png", event_type))
         past.advance(ms=-10 * DAY_MS)
-    gone = manage.register(Endpoint(TENANT, "", URL, ("none",), 0)).endpoint
-    manage.change(gone, replace(gone, state=EndpointState.DELETED))
+    gone = manage.register(Endpoint(TENANT, "", URL, ("none",), 0), BY).endpoint
+    manage.change(gone, replace(gone, state=EndpointState.DELETED), BY)
     forget()
     with watch.running("retention") as asked:
         lambdas.retention(relay.sample("schedule"), LambdaContext("relay-retention"))

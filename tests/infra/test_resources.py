@@ -26,6 +26,7 @@ KEYS = {
     "relay-stats": PAIR,
     "relay-notices": PAIR,
     "relay-replays": PAIR,
+    "relay-audit": PAIR,
 }
 FIFO = {
     f"relay-{name}.fifo" for name in ("shard-0", "shard-1", "shard-2", "shard-3", "slow", "hot-0", "replay")

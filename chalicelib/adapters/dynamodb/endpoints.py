@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from chalicelib.adapters.dynamodb import keys, rows
+from chalicelib.adapters.dynamodb.auditing import recorded
 from chalicelib.adapters.dynamodb.records import Insert, Merge, Put, Span, Tables, Update, Write
 from chalicelib.application.ports import ApiKey, Page, Unavailable
+from chalicelib.domain import audit
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.ending import begun_by
@@ -25,22 +27,23 @@ class DynamoEndpoints:
         self._tables = tables
         self._rules = rules
 
-    def create(self, endpoint: Endpoint) -> bool:
-        """Write a new endpoint, its subscriptions and its gate in one transaction.
+    def create(self, endpoint: Endpoint, record: audit.Record) -> bool:
+        """Write a new endpoint, its subscriptions, its gate and the audit's record in one transaction.
 
         False when it is ordered and its tenant has `ORDERED_MAX` such endpoints already.
         """
         limits = endpoint.limits
-        record = gates.new_record(
+        fresh = gates.new_record(
             limits.rate_per_second, limits.burst, limits.max_concurrency, rules=self._rules
         )
-        gate = {**record, "lanes": limits.lanes, **({"ordered": 1} if endpoint.ordered else {})}
+        gate = {**fresh, "lanes": limits.lanes, **({"ordered": 1} if endpoint.ordered else {})}
         owner = (endpoint.tenant, endpoint.id)
         writes: list[Write] = [
             Insert(keys.endpoint(*owner), rows.endpoint_row(endpoint)),
             Insert(keys.tagged(*owner), {"endpoint": endpoint.id}),
             Insert(keys.gate(*owner), gate),
             *_subscribed(endpoint, endpoint.event_types),
+            recorded(record),
         ]
         if endpoint.ordered:
             return self._create_ordered(endpoint, writes)
@@ -71,8 +74,11 @@ class DynamoEndpoints:
         record = self._tables.get([at]).get(at)
         return rows.endpoint_of(record) if record else None
 
-    def replace(self, old: Endpoint, new: Endpoint) -> bool:
-        """Write a changed endpoint if nobody changed it since it was read; False when somebody did."""
+    def replace(self, old: Endpoint, new: Endpoint, record: audit.Record) -> bool:
+        """Write a changed endpoint if nobody changed it since it was read; False when somebody did.
+
+        The audit's record of it is written with it, or not at all.
+        """
         same = (Test("version", Op.EQ, old.version),)
         writes: list[Write] = [
             Put(keys.endpoint(new.tenant, new.id), rows.endpoint_row(new), same),
@@ -80,6 +86,7 @@ class DynamoEndpoints:
             *_resubscribed(old, new),
             *_uncounted(old, new),
             *_ending(old, new),
+            recorded(record),
         ]
         return not self._tables.together(writes)
 

@@ -10,6 +10,7 @@ ENDPOINTS, SUBS, GATES = "endpoints", "subs", "gates"
 DEAD_LETTERS, IDEMPOTENCY, TENANTS, FANOUTS = "dead-letters", "idempotency", "tenants", "fanouts"
 ENDINGS = "endings"
 STATS = "stats"
+AUDIT = "audit"
 REPLAYS = "replays"
 NOTICES = "notices"
 ARMED_INDEX = "armed"
@@ -18,7 +19,7 @@ ALERT_INDEX = "alert"
 NOTICE = "ntc_"
 ARMED_SHARDS = 2
 INSTALLATION = "#installation"
-EXPIRING = (EVENTS, HISTORY, DEAD_LETTERS, IDEMPOTENCY, NOTICES, REPLAYS, STATS)
+EXPIRING = (AUDIT, EVENTS, HISTORY, DEAD_LETTERS, IDEMPOTENCY, NOTICES, REPLAYS, STATS)
 """Tables with rows that expire."""
 CREATED_NUMBER = 0
 END = "end"
@@ -166,6 +167,11 @@ def stats(tenant: str, endpoint_id: str, hour: int) -> Key:
 def ending(tenant: str, endpoint_id: str, cause: Cause) -> Key:
     """Name what is being ended of an endpoint, one row a cause."""
     return Key(ENDINGS, tenant, f"{endpoint_id}#{cause.value}")
+
+
+def audit(tenant: str, record_id: str) -> Key:
+    """Name a record of the audit; a tenant's sort by when they were made."""
+    return Key(AUDIT, tenant, record_id)
 
 
 def notice(tenant: str, notice_id: str) -> Key:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from chalicelib.application.ports.accepting import StoredEvent
+from chalicelib.domain import audit
 from chalicelib.domain.delivery import Ended, HistoryRow
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.gate import Gate, Spell, Tally
@@ -23,8 +24,8 @@ class Page(Generic[T]):
 class Endpoints(Protocol):
     """Keeps endpoints with their subscriptions and gates, changed together."""
 
-    def create(self, endpoint: Endpoint) -> bool:
-        """Write a new endpoint, its subscriptions and its gate in one transaction.
+    def create(self, endpoint: Endpoint, record: audit.Record) -> bool:
+        """Write a new endpoint, its subscriptions, its gate and the audit's record in one transaction.
 
         False when it is ordered and its tenant has `ORDERED_MAX` such endpoints already.
         """
@@ -34,8 +35,11 @@ class Endpoints(Protocol):
         """Read an endpoint strongly consistent, a deleted one too."""
         ...
 
-    def replace(self, old: Endpoint, new: Endpoint) -> bool:
-        """Write a changed endpoint if nobody changed it since it was read; False when somebody did."""
+    def replace(self, old: Endpoint, new: Endpoint, record: audit.Record) -> bool:
+        """Write a changed endpoint if nobody changed it since it was read; False when somebody did.
+
+        The audit's record of it is written with it, or not at all.
+        """
         ...
 
     def page(self, tenant: str, after: str, limit: int) -> Page[Endpoint]:

@@ -15,7 +15,7 @@ from tests.fakes.scripted_sender import in_turn, status
 from tests.unit.application.interruptions import at_call, deaths
 from tests.unit.application.invariants import check
 from tests.unit.application.process import Process
-from tests.unit.application.world import FAILS, HOUR_MS, MINUTE_MS, OK, TENANT, World
+from tests.unit.application.world import BY, FAILS, HOUR_MS, MINUTE_MS, OK, TENANT, World
 
 DAY_MS = 24 * HOUR_MS
 REFUSES = status(401)
@@ -79,7 +79,7 @@ class TestF071:
         fail_for(world, 4 * DAY_MS)
         missed = [each.delivery_id for each in world.owed()]
         assert missed
-        world.run(lambda it: it.manage.enable(TENANT, endpoint.id, Backlog.DELIVER), world.usual)
+        world.run(lambda it: it.manage.enable(TENANT, endpoint.id, (Backlog.DELIVER, 0), BY), world.usual)
         world.post()
         world.sender.script = in_turn([REFUSES, OK])
         world.pass_time(2 * MINUTE_MS)
@@ -190,10 +190,10 @@ def meanwhile(world: World, endpoint: Endpoint, change: str) -> None:
     """Change or delete an endpoint, unless that has been done to it already."""
     now = world.now(endpoint)
     if change == "delete":
-        world.run(lambda it: it.manage.delete(now), Process(world))
+        world.run(lambda it: it.manage.delete(now, BY), Process(world))
     else:
         new = replace(now, url="https://receiver.example/moved")
-        world.run(lambda it: it.manage.change(now, new), Process(world))
+        world.run(lambda it: it.manage.change(now, new, BY), Process(world))
 
 
 class TestStats:

@@ -21,6 +21,7 @@ from tests.unit.application.invariants import check
 from tests.unit.application.process import Process
 from tests.unit.application.world import (
     AMPLE,
+    BY,
     FAILS,
     MINUTE_MS,
     OK,
@@ -401,7 +402,7 @@ def test_retries_that_wait_do_not_stop_it(world: World) -> None:
 def test_a_deleted_endpoint_ends_it(world: World) -> None:
     endpoint, _ = outage(world, 20)
     begun = order(world, endpoint)
-    world.usual.manage.delete(world.now(endpoint))
+    world.usual.manage.delete(world.now(endpoint), BY)
     world.work_off(for_ms=1_000)
     told = now(world, begun)
     assert (told.state, told.reason, told.replayed) == (BulkState.CANCELLED, "endpoint_deleted", 0)

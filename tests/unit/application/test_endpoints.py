@@ -10,7 +10,7 @@ from chalicelib.domain import ids, signing
 from chalicelib.domain.endpoint import Endpoint, EndpointState, Limits
 from chalicelib.domain.errors import ErrorCode, RelayError
 from tests.unit.application.invariants import check
-from tests.unit.application.world import AMPLE, TENANT, World
+from tests.unit.application.world import AMPLE, BY, TENANT, World
 
 DRAFT = Endpoint(TENANT, "", "https://Receiver.example:443/in?a=1", ("order.*",), 0)
 
@@ -25,7 +25,7 @@ def refusal(code: ErrorCode) -> AbstractContextManager[object]:
 
 
 def test_a_secret_is_shown_once_and_stored_wrapped(world: World, manage: ManageEndpoints) -> None:
-    registered = manage.register(DRAFT)
+    registered = manage.register(DRAFT, BY)
     stored = world.now(registered.endpoint)
     assert len(signing.standard_key(registered.secret)) == SECRET_BYTES
     (wrapped,) = stored.secrets
@@ -36,7 +36,7 @@ def test_a_secret_is_shown_once_and_stored_wrapped(world: World, manage: ManageE
 def test_an_endpoint_is_named_after_its_moment_and_its_url_is_in_normal_form(
     world: World, manage: ManageEndpoints
 ) -> None:
-    made = manage.register(DRAFT).endpoint
+    made = manage.register(DRAFT, BY).endpoint
     assert ids.is_id(made.id, "ep")
     assert ids.created_ms(made.id) == made.created_ms == world.clock.now_ms()
     assert made.url == "https://receiver.example/in?a=1"
@@ -48,10 +48,10 @@ def test_nothing_is_stored_of_an_endpoint_that_may_not_be(
     world: World, manage: ManageEndpoints, url: str
 ) -> None:
     with pytest.raises(RelayError):
-        manage.register(replace(DRAFT, url=url))
-    made = manage.register(DRAFT).endpoint
+        manage.register(replace(DRAFT, url=url), BY)
+    made = manage.register(DRAFT, BY).endpoint
     with pytest.raises(RelayError):
-        manage.change(made, replace(made, url=url))
+        manage.change(made, replace(made, url=url), BY)
     assert manage.page(TENANT, "", 10).items == (made,)
 
 
@@ -67,28 +67,28 @@ def test_a_name_that_cannot_be_shown_is_not(manage: ManageEndpoints) -> None:
 
 
 def test_another_tenant_s_endpoint_is_not_found(manage: ManageEndpoints) -> None:
-    made = manage.register(DRAFT).endpoint
+    made = manage.register(DRAFT, BY).endpoint
     with refusal(ErrorCode.NOT_FOUND):
         manage.get("other", made.id)
     assert manage.page("other", "", 10).items == ()
 
 
 def test_of_two_changes_of_the_same_version_one_is_refused(manage: ManageEndpoints) -> None:
-    made = manage.register(DRAFT).endpoint
-    first = manage.change(made, replace(made, description="first"))
+    made = manage.register(DRAFT, BY).endpoint
+    first = manage.change(made, replace(made, description="first"), BY)
     assert first.version == made.version + 1
     with refusal(ErrorCode.VERSION_STALE):
-        manage.change(made, replace(made, description="second"))
+        manage.change(made, replace(made, description="second"), BY)
     with refusal(ErrorCode.VERSION_STALE):
-        manage.delete(made)
+        manage.delete(made, BY)
     assert manage.get(TENANT, made.id).description == "first"
 
 
 def test_a_deleted_endpoint_is_found_no_more_and_gets_nothing_more(
     world: World, manage: ManageEndpoints
 ) -> None:
-    made = manage.register(DRAFT).endpoint
-    manage.delete(made)
+    made = manage.register(DRAFT, BY).endpoint
+    manage.delete(made, BY)
     with refusal(ErrorCode.NOT_FOUND):
         manage.get(TENANT, made.id)
     assert manage.page(TENANT, "", 10).items == ()
@@ -97,9 +97,9 @@ def test_a_deleted_endpoint_is_found_no_more_and_gets_nothing_more(
 
 
 def test_a_changed_subscription_is_that_of_the_next_event(world: World, manage: ManageEndpoints) -> None:
-    made = manage.register(DRAFT).endpoint
+    made = manage.register(DRAFT, BY).endpoint
     assert len(world.post("order.paid")["delivery_ids"]) == 1
-    manage.change(made, replace(made, event_types=("invoice.*", "invoice.sent")))
+    manage.change(made, replace(made, event_types=("invoice.*", "invoice.sent")), BY)
     assert world.post("order.paid")["delivery_ids"] == []
     assert len(world.post("invoice.sent")["delivery_ids"]) == 1
 

@@ -20,6 +20,7 @@ from tests.unit.application.invariants import check
 from tests.unit.application.process import Process
 from tests.unit.application.world import (
     AMPLE,
+    BY,
     FAILS,
     HOUR_MS,
     MINUTE_MS,
@@ -291,7 +292,7 @@ def test_a_hold_that_is_over_when_nothing_is_left_to_send_is_a_row_all_the_same(
     process = Process(world)
     world.change(endpoint, url="https://receiver.example/moved")
     if when == "deleted":
-        world.usual.manage.delete(world.now(endpoint))
+        world.usual.manage.delete(world.now(endpoint), BY)
     else:
         world.change(endpoint, event_types=("other",))
     world.clock.advance(ms=MINUTE_MS)

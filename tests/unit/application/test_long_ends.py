@@ -16,24 +16,24 @@ from tests.fakes.scripted_sender import DIES, Answer, in_turn, status
 from tests.unit.application.interruptions import at_call, deaths, meanwhile
 from tests.unit.application.invariants import check
 from tests.unit.application.process import Process
-from tests.unit.application.world import AMPLE, FAILS, MINUTE_MS, OK, TENANT, World, lane_of
+from tests.unit.application.world import AMPLE, BY, FAILS, MINUTE_MS, OK, TENANT, World, lane_of
 
 MANY = 150
 WIDE = Limits(100_000, 100_000, max_concurrency=25)
 
 
 def disable(world: World, endpoint: Endpoint) -> None:
-    world.run(lambda it: it.manage.disable(TENANT, endpoint.id), world.usual)
+    world.run(lambda it: it.manage.disable(TENANT, endpoint.id, BY), world.usual)
 
 
 def enable(world: World, endpoint: Endpoint, backlog: Backlog, from_ms: int = 0) -> None:
     """Enable an endpoint a millisecond after whatever was last."""
     world.clock.advance(ms=1)
-    world.run(lambda it: it.manage.enable(TENANT, endpoint.id, backlog, from_ms), world.usual)
+    world.run(lambda it: it.manage.enable(TENANT, endpoint.id, (backlog, from_ms), BY), world.usual)
 
 
 def delete(world: World, endpoint: Endpoint) -> None:
-    world.run(lambda it: it.manage.delete(world.now(endpoint)), world.usual)
+    world.run(lambda it: it.manage.delete(world.now(endpoint), BY), world.usual)
 
 
 def backlog_of(world: World, endpoint: Endpoint, count: int) -> list[str]:
@@ -47,11 +47,11 @@ def switch(change: str, endpoint: Endpoint, process: Process) -> None:
     manage = process.manage
     match change:
         case "delete":
-            manage.delete(manage.get(TENANT, endpoint.id))
+            manage.delete(manage.get(TENANT, endpoint.id), BY)
         case "disable":
-            manage.disable(TENANT, endpoint.id)
+            manage.disable(TENANT, endpoint.id, BY)
         case _:
-            manage.enable(TENANT, endpoint.id, Backlog.SKIP)
+            manage.enable(TENANT, endpoint.id, (Backlog.SKIP, 0), BY)
 
 
 def ended(world: World, endpoint: Endpoint, change: str) -> None:
@@ -185,7 +185,7 @@ class TestDisableAndEnable:
         meanwhile(
             process, lambda: world.change(endpoint, description="new"), lambda step: step.method == "together"
         )
-        world.run(lambda it: it.manage.disable(TENANT, endpoint.id), process)
+        world.run(lambda it: it.manage.disable(TENANT, endpoint.id, BY), process)
         now = world.now(endpoint)
         assert (now.state, now.description) == (EndpointState.DISABLED, "new")
 

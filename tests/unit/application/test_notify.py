@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from chalicelib.adapters.dynamodb import keys
+from chalicelib.application.auditing import Recorder
 from chalicelib.application.notify import CLAIM_MS, LIFE_MS, SILENT_AFTER
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain import gate as gates
+from chalicelib.domain.audit import Action
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.delivery import given_up
 from chalicelib.domain.ending import DAY_MS, KEPT_MS
@@ -24,7 +26,17 @@ from tests.fakes.scripted_sender import Answer, status
 from tests.unit.application.interruptions import at_call, deaths, fail, meanwhile
 from tests.unit.application.invariants import check
 from tests.unit.application.process import Process
-from tests.unit.application.world import FAILS, HOUR_MS, MINUTE_MS, OK, TAKE_OVER_MS, TENANT, World, lane_of
+from tests.unit.application.world import (
+    BY,
+    FAILS,
+    HOUR_MS,
+    MINUTE_MS,
+    OK,
+    TAKE_OVER_MS,
+    TENANT,
+    World,
+    lane_of,
+)
 
 NEVER = status(404)
 REFUSED = Answer(Reply(fault=Fault.REFUSED))
@@ -143,7 +155,10 @@ def test_what_an_owner_did_is_told_to_nobody(
     world.deliveries(2)
     world.losing = 0
     now = world.now(endpoint)
-    assert world.usual.endpoints.replace(now, replace(now, **change).next_to(now, world.clock.now_ms()))
+    then = replace(now, **change).next_to(now, world.clock.now_ms())
+    recorder = Recorder(world.clock, world.dice)
+    record = recorder.record(BY, Action.ENDPOINT_CHANGED, (TENANT, now.id))
+    assert world.usual.endpoints.replace(now, then, record)
     world.ring(lane_of(endpoint))
     world.work_off(for_ms=1_000)
     assert len(world.records_of(keys.DEAD_LETTERS)) == 2
@@ -199,7 +214,7 @@ def test_an_endpoint_disabled_by_relay_is_told_with_its_reason(world: World, end
 
 
 def test_what_waited_too_long_at_a_disabled_endpoint_is_told(world: World, endpoint: Endpoint) -> None:
-    world.run(lambda it: it.manage.disable(TENANT, endpoint.id), world.usual)
+    world.run(lambda it: it.manage.disable(TENANT, endpoint.id, BY), world.usual)
     world.deliveries(3)
     world.clock.advance(ms=KEPT_MS + DAY_MS)
     world.call_endings()

@@ -33,6 +33,7 @@ from tests.unit.application.lines import (
 )
 from tests.unit.application.process import Process
 from tests.unit.application.world import (
+    BY,
     FAILS,
     HOUR_MS,
     MINUTE_MS,
@@ -159,7 +160,7 @@ def test_a_deleted_endpoint_s_line_ends_and_nothing_more_leaves(world: World) ->
     world.deliveries(3)
     world.sender.script = lambda _: OK
     now = world.now(endpoint)
-    world.usual.manage.delete(now)
+    world.usual.manage.delete(now, BY)
     world.work_off(for_ms=MINUTE_MS)
     assert {each.request.url for each in world.sender.sent} == {other.url}
     assert len(world.sender.sent) == 3
@@ -296,7 +297,7 @@ def test_an_endpoint_deleted_at_any_call_of_a_visit_gets_no_more_than_what_was_r
 
     def delete() -> None:
         sent_before.append(len(world.sender.sent))
-        world.usual.manage.delete(world.now(endpoint))
+        world.usual.manage.delete(world.now(endpoint), BY)
 
     reached = at_call(process, number, delete)
     world.deliver(process)

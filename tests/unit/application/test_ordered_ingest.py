@@ -25,7 +25,7 @@ from chalicelib.domain.errors import ErrorCode, RelayError
 from tests.fakes.fixed_clock import FixedClock
 from tests.unit.application.interruptions import deaths
 from tests.unit.application.invariants import check
-from tests.unit.application.world import LIMITS, MINUTE_MS, TENANT, World, posted
+from tests.unit.application.world import BY, LIMITS, MINUTE_MS, TENANT, World, posted
 
 EVENT = ids.new_id("evt", 1_700_000_000_000, 7)
 
@@ -180,7 +180,7 @@ def test_an_event_is_refused_rather_than_fanned_out_late_to_an_ordered_endpoint(
     with pytest.raises(Unavailable):
         world.usual.ingest.many([posted(), posted()])
     assert (world.records_of(keys.EVENTS), world.records_of(keys.FANOUTS), world.owed()) == ([], [], [])
-    world.usual.manage.delete(one)
+    world.usual.manage.delete(one, BY)
     world.usual.faults.fail_next(method="get")
     assert world.post()["fan_out"] == "later"
 
@@ -225,9 +225,9 @@ def test_a_tenant_has_at_most_forty_until_it_deletes_one(world: World) -> None:
         assert refused.value.field == "ordering"
     world.endpoint("order.*")
     assert len(world.usual.manage.page(TENANT, "", 200).items) == ORDERED_MAX + 1
-    world.usual.manage.delete(made[1])
+    world.usual.manage.delete(made[1], BY)
     with pytest.raises(RelayError):
-        world.usual.manage.delete(made[1])
+        world.usual.manage.delete(made[1], BY)
     ordered(world)
     with pytest.raises(RelayError):
         ordered(world)

@@ -12,7 +12,7 @@ from chalicelib.domain.request import Request
 from tests.fakes.scripted_sender import HANGS, Answer, in_turn, status
 from tests.unit.application.invariants import check, check_pace
 from tests.unit.application.process import Process
-from tests.unit.application.world import MINUTE_MS, RULES, World, posted
+from tests.unit.application.world import BY, MINUTE_MS, RULES, World, posted
 
 QUICK = status(200, took_ms=20)
 SLOWER = status(200, took_ms=700)
@@ -200,7 +200,7 @@ def test_what_was_let_in_ahead_of_its_moment_is_not_sent_once_its_endpoint_is_go
 
     def delete(_: Request) -> Answer:
         if world.clock.now_ms() >= third_ms - 200:
-            world.usual.manage.delete(world.now(endpoint))
+            world.usual.manage.delete(world.now(endpoint), BY)
             world.sender.script = lambda _: QUICK
         return QUICK
 

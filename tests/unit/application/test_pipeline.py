@@ -35,6 +35,7 @@ from tests.unit.application.invariants import (
 )
 from tests.unit.application.process import Process
 from tests.unit.application.world import (
+    BY,
     FAILS,
     LIMITS,
     MINUTE_MS,
@@ -174,13 +175,13 @@ class Pipeline(RuleBasedStateMachine):
         endpoint, world = self.endpoints[which], self.world
         from_ms = world.clock.now_ms() - back_ms
         with suppress(Unavailable, RelayError):
-            world.run(lambda it: it.manage.disable(TENANT, endpoint.id), self.process(misfortune))
+            world.run(lambda it: it.manage.disable(TENANT, endpoint.id, BY), self.process(misfortune))
             enable = partial(self.resume, endpoint.id, from_ms)
             world.run(enable, self.process(misfortune))
 
     @staticmethod
     def resume(endpoint_id: str, from_ms: int, process: Process) -> None:
-        process.manage.enable(TENANT, endpoint_id, Backlog.RESUME_FROM, from_ms)
+        process.manage.enable(TENANT, endpoint_id, (Backlog.RESUME_FROM, from_ms), BY)
 
     @rule(misfortune=misfortunes)
     def end_what_is_skipped(self, misfortune: Misfortune) -> None:

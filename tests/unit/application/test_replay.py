@@ -16,6 +16,7 @@ from tests.unit.application.interruptions import at_call, deaths
 from tests.unit.application.invariants import check
 from tests.unit.application.process import Process
 from tests.unit.application.world import (
+    BY,
     FAILS,
     LARGE,
     MINUTE_MS,
@@ -275,7 +276,7 @@ def test_an_endpoint_with_nothing_owed_is_let_go_with_its_line_of_replays(world:
 def test_a_deleted_endpoint_is_sent_nothing(world: World) -> None:
     endpoint = world.endpoint()
     delivery = ended(world, endpoint=endpoint)
-    world.usual.manage.delete(world.now(endpoint))
+    world.usual.manage.delete(world.now(endpoint), BY)
     assert refused(world, delivery) is ErrorCode.ENDPOINT_DELETED
 
 

@@ -15,6 +15,7 @@ from chalicelib.application.ports import Bell, Unavailable
 from chalicelib.application.reconcile import Swept
 from chalicelib.application.visit import Call
 from chalicelib.domain import gate as gates
+from chalicelib.domain.audit import Actor, ActorKind
 from chalicelib.domain.change import Record
 from chalicelib.domain.delivery import Attempt, Ended, HistoryRow, Lane, Owed
 from chalicelib.domain.endpoint import Endpoint, Limits
@@ -29,6 +30,7 @@ from tests.fakes.scripted_sender import ScriptedSender, Sent, status
 from tests.unit.application.process import Admissions, Process
 
 TENANT = "acme"
+BY = Actor(ActorKind.KEY, "key_1", "203.0.113.9")
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 FUNCTION_MS = 60_000
 VISIBILITY_MS = 6 * FUNCTION_MS
@@ -99,7 +101,7 @@ class World:
         self.clock.advance(ms=1)
         url = f"https://receiver.example/{self.registered}"
         draft = Endpoint(TENANT, "", url, event_types or ("*",), 0, limits=limits, **changes)
-        return self.usual.manage.register(draft).endpoint
+        return self.usual.manage.register(draft, BY).endpoint
 
     def now(self, endpoint: Endpoint) -> Endpoint:
         """Read an endpoint as it is now."""
@@ -110,7 +112,7 @@ class World:
     def change(self, endpoint: Endpoint, **changes: Any) -> None:  # noqa: ANN401 - any field
         """Change an endpoint as it is now."""
         now = self.now(endpoint)
-        self.run(lambda process: process.manage.change(now, replace(now, **changes)), self.usual)
+        self.run(lambda process: process.manage.change(now, replace(now, **changes), BY), self.usual)
 
     def hold(self, endpoint: Endpoint, for_ms: int) -> int:
         """Hold an endpoint as a 429 does; the moment that ends it."""

@@ -1,0 +1,44 @@
+"""What the audit shows of a thing: what an API answer shows of it, and what an owner decides beyond that.
+
+A test holds it to the answers. Secrets and the values of custom headers are in neither.
+"""
+
+from chalicelib.domain.audit import Difference, difference
+from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.request import event_time
+from chalicelib.domain.secret import MASK
+
+
+def endpoint(of: Endpoint) -> dict[str, object]:
+    """Show an endpoint; of its secrets, how long each signs."""
+    return {
+        "url": of.url,
+        "transport": of.transport.value,
+        "event_types": list(of.event_types),
+        "description": of.description,
+        "rate_per_second": of.limits.rate_per_second,
+        "burst": of.limits.burst,
+        "max_concurrency": of.limits.max_concurrency,
+        "ordering": of.ordering.value,
+        "retry_profile": of.retry_profile.value,
+        "signature": of.signature.value,
+        "headers": {name: MASK for name, _ in of.headers},
+        "state": of.state.value,
+        "state_reason": of.state_reason or None,
+        "skipped_before": event_time(of.skip_before_ms) if of.skip_before_ms else None,
+        "secrets": [_until(each.expires_at) for each in of.secrets],
+    }
+
+
+def endpoint_change(old: Endpoint, new: Endpoint) -> Difference:
+    """Show what a change of an endpoint changed; headers whose values alone changed are named as well."""
+    before, after = endpoint(old), endpoint(new)
+    found = difference(before, after)
+    if old.headers == new.headers:
+        return found
+    headers = "headers"
+    return Difference({**found.before, headers: before[headers]}, {**found.after, headers: after[headers]})
+
+
+def _until(expires_s: int | None) -> str:
+    return "signs" if expires_s is None else f"signs until {event_time(expires_s * 1000)}"
