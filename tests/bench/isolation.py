@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.bench import neighbours
-from tests.bench.latency import Run, Timed, quantile, summary
+from tests.bench import arrived, neighbours
+from tests.bench.latency import Run, quantile, summary
 from tests.bench.neighbours import EVENT, Neighbours, faults
 from tests.bench.stack import AS_SHIPPED, BenchStack, machine_cpu_s
-from tests.bench.steady import Answered, Arrival, post_steadily, spread
+from tests.bench.steady import Arrival, post_steadily, spread
 
 TARGET = Path("build/bench/isolation.json")
 PAIRS = int(os.environ.get("RELAYBENCH_PAIRS", "3"))
@@ -31,7 +31,6 @@ HEALTHY, HEALTHY_PER_S, HEALTHY_MS = 20, 2.0, 50
 RATIO_AT_MOST = 1.2
 # Reconcile comes round in every run, however short.
 SCHEDULE_SPEED = 6.0
-ARRIVED_WITHIN_S = 20
 SHOWN = ("healthy_p99_ms_alone", "healthy_p99_ms_beside", "ratio", "worst", "faults", "took_s")
 ALONE, HEALTHY_ONES = "alone", "healthy"
 
@@ -76,12 +75,12 @@ def _run(phase: str, beside: Neighbours, for_s: float, seed: int) -> Run:
         answered = asyncio.run(post_steadily(stack.api_port, _arrivals(beside, WARM_UP_S + for_s, seed)))
         cpu_s = {**stack.costs().since(before).cpu_s, "load": time.process_time() - own_s}
         cpu_s["others"] = machine_cpu_s() - machine_s - sum(cpu_s.values())
-        measured = _accepted(answered)
-        received = _received(stack, measured)
-        timed = _timed(measured, received, _queue_ms(stack, healthy))
+        measured = arrived.accepted(answered, HEALTHY_ONES, WARM_UP_S)
+        received = arrived.received(stack, measured)
+        timed = arrived.timed(measured, received, arrived.queue_ms(stack, healthy, measured))
         told = neighbours.tell(stack, received, ids)
         stack.stop_at_once()
-    run = Run(phase, timed, len(measured) - len(timed), _late_ms(answered), cpu_s, told)
+    run = Run(phase, timed, len(measured) - len(timed), arrived.late_ms(answered), cpu_s, told)
     times = f"{moved_in_s - began_s:.0f} s to begin, {time.monotonic() - began_s:.0f} s in all"
     print(json.dumps({**run.told(), "took": times}), flush=True)
     return run
@@ -101,59 +100,6 @@ def _arrivals(beside: Neighbours, for_s: float, seed: int) -> list[Arrival]:
         body = json.dumps({"type": f"healthy.n{number}"}).encode()
         arrivals += [Arrival(at_s, EVENT, body, HEALTHY_ONES) for at_s in spread(HEALTHY_PER_S, for_s, dice)]
     return [*arrivals, *beside.arrivals(for_s, dice)]
-
-
-def _accepted(answered: Sequence[Answered]) -> dict[str, Answered]:
-    """Give the healthy events after the warm-up, by the ids of their deliveries."""
-    refused = sorted({each.status for each in answered if each.status not in {202, 207}})
-    if refused:
-        raise RuntimeError(f"the API answered {refused}")
-    healthy = [
-        each for each in answered if each.arrival.of == HEALTHY_ONES and each.arrival.at_s >= WARM_UP_S
-    ]
-    return {json.loads(each.body)["delivery_ids"][0]: each for each in healthy}
-
-
-def _received(stack: BenchStack, wanted: Mapping[str, object]) -> list[dict[str, Any]]:
-    """Read the receiver's log as soon as all that is wanted has arrived."""
-    deadline = time.monotonic() + ARRIVED_WITHIN_S
-    while True:
-        received: list[dict[str, Any]] = stack.ask("GET", "/received?brief=1", receiver=True)
-        arrived = {each["delivery_id"] for each in received}
-        if arrived.issuperset(wanted) or time.monotonic() > deadline:
-            return received
-        time.sleep(0.5)
-
-
-def _queue_ms(stack: BenchStack, healthy: Sequence[str]) -> dict[str, float]:
-    """Read what each delivery's attempt says of its wait for its turn."""
-    waits: dict[str, float] = {}
-    for endpoint_id in healthy:
-        page = stack.ask("GET", f"/v1/endpoints/{endpoint_id}/deliveries?limit=200")
-        for each in page["items"]:
-            if each["attempts"]:
-                waits[each["id"]] = each["attempts"][0]["platform_ms"]["queue"]
-    return waits
-
-
-def _timed(
-    accepted: Mapping[str, Answered], received: Sequence[Mapping[str, Any]], queue_ms: Mapping[str, float]
-) -> list[Timed]:
-    timed: dict[str, Timed] = {}
-    for each in received:
-        delivery_id = each["delivery_id"]
-        if delivery_id in accepted and delivery_id not in timed:
-            began_ms = int(delivery_id.replace("-", "")[:12], 16)
-            total = each["received_at"] - began_ms
-            queue = queue_ms.get(delivery_id, total)
-            timed[delivery_id] = Timed(
-                total, accepted[delivery_id].answered_ms - began_ms, queue, total - queue
-            )
-    return list(timed.values())
-
-
-def _late_ms(answered: Sequence[Answered]) -> float:
-    return quantile([each.late_ms for each in answered], 0.99)
 
 
 def _figures(turns: Sequence[Run], wanted: Sequence[str]) -> dict[str, Any]:

@@ -102,12 +102,22 @@ class BenchStack:
                 os.kill(pid, signal.SIGKILL)
         process.wait(60)
 
-    def ask(self, method: str, path: str, body: object = None, *, receiver: bool = False) -> Any:  # noqa: ANN401 - any JSON
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        receiver: bool = False,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:  # noqa: ANN401 - any JSON
         """Call the API, or the receiver, and give its JSON answer."""
         port = self.receiver_port if receiver else self.api_port
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=data, method=method)
         request.add_header("Content-Type", "application/json")
+        for name, value in (headers or {}).items():
+            request.add_header(name, value)
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - loopback
                 return json.loads(answer.read() or b"null")
