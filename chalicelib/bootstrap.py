@@ -285,7 +285,7 @@ def replay() -> Replay:
     """Give the use case that replays a delivery."""
     from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
 
-    return Replay(DynamoReplaying(tables()), questions(), bells(), clock())
+    return Replay(DynamoReplaying(tables()), questions(), bells(), clock(), dice())
 
 
 @cache

@@ -7,6 +7,7 @@ stops.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from chalicelib.application.auditing import Recorder
 from chalicelib.application.endpoints import not_found
 from chalicelib.application.ports import (
     Bell,
@@ -22,7 +23,8 @@ from chalicelib.application.ports import (
     Work,
 )
 from chalicelib.application.replay import ancestor, deleted, newest_rows, takes
-from chalicelib.domain import bulk_replay, ids
+from chalicelib.domain import audited, bulk_replay, ids
+from chalicelib.domain.audit import Action, Actor, Difference, Record
 from chalicelib.domain.bulk_replay import OPEN, BulkReplay, BulkState, Wanted
 from chalicelib.domain.delivery import Lane
 from chalicelib.domain.endpoint import REPLAY_LANE, Endpoint, EndpointState
@@ -47,11 +49,12 @@ class OrderReplays:
     clock: Clock
     dice: Dice
 
-    def begin(self, tenant: str, endpoint_id: str, wanted: Wanted, confirmed: int | None) -> BulkReplay:
-        """Begin to replay all that match, or raise RelayError; more than a thousand only with their count.
+    def begin(self, of: tuple[str, str], wanted: Wanted, confirmed: int | None, by: Actor) -> BulkReplay:
+        """Begin to replay all that match of an endpoint, named by (tenant, id), or raise RelayError.
 
-        What comes later, or ends later, is not among them.
+        More than a thousand only with their count. What comes later, or ends later, is not among them.
         """
+        tenant, endpoint_id = of
         endpoint = self.endpoints.get(tenant, endpoint_id) if ids.is_id(endpoint_id, "ep") else None
         if endpoint is None:
             raise not_found("endpoint", endpoint_id)
@@ -63,7 +66,8 @@ class OrderReplays:
         counted = self._count(BulkReplay(tenant, name, endpoint_id, wanted, now_ms, matched=0))
         if not counted.exact or counted.matched > bulk_replay.CONFIRM_ABOVE:
             _must_be_confirmed(counted, confirmed)
-        self.store.start(counted)
+        change = audited.bulk_replay_begun(counted)
+        self.store.start(counted, self._record(by, Action.REPLAY_BEGUN, counted, change))
         self.bells.call_replay(tenant, name)
         return counted
 
@@ -74,31 +78,35 @@ class OrderReplays:
             raise not_found("replay", replay_id)
         return found
 
-    def pause(self, tenant: str, replay_id: str) -> BulkReplay:
+    def pause(self, tenant: str, replay_id: str, by: Actor) -> BulkReplay:
         """Begin no more for now; what it has begun still goes out."""
-        return self._turn(tenant, replay_id, BulkState.PAUSED)
+        return self._turn((tenant, replay_id), BulkState.PAUSED, Action.REPLAY_PAUSED, by)
 
-    def resume(self, tenant: str, replay_id: str) -> BulkReplay:
+    def resume(self, tenant: str, replay_id: str, by: Actor) -> BulkReplay:
         """Go on with one that was paused."""
-        found = self._turn(tenant, replay_id, BulkState.RUNNING)
+        found = self._turn((tenant, replay_id), BulkState.RUNNING, Action.REPLAY_RESUMED, by)
         self.bells.call_replay(tenant, replay_id)
         return found
 
-    def cancel(self, tenant: str, replay_id: str) -> BulkReplay:
+    def cancel(self, tenant: str, replay_id: str, by: Actor) -> BulkReplay:
         """End one for good; what it has begun still goes out."""
-        return self._turn(tenant, replay_id, BulkState.CANCELLED)
+        return self._turn((tenant, replay_id), BulkState.CANCELLED, Action.REPLAY_CANCELLED, by)
 
-    def _turn(self, tenant: str, replay_id: str, state: BulkState) -> BulkReplay:
+    def _turn(self, of: tuple[str, str], state: BulkState, action: Action, by: Actor) -> BulkReplay:
         for _ in range(_ROUNDS):
-            found = self.get(tenant, replay_id)
+            found = self.get(*of)
             if found.state is state:
                 return found
             if found.state not in OPEN:
                 raise _ended(found)
             new = self._turned(found, state)
-            if self.store.replace(found, new):
+            change = Difference({"state": found.state.value}, {"state": state.value})
+            if self.store.turn(found, new, self._record(by, action, new, change)):
                 return new
         raise Unavailable("a bulk replay changed too often")
+
+    def _record(self, by: Actor, action: Action, of: BulkReplay, change: Difference) -> Record:
+        return Recorder(self.clock, self.dice).record(by, action, (of.tenant, of.id), change)
 
     def _turned(self, found: BulkReplay, state: BulkState) -> BulkReplay:
         if state is BulkState.CANCELLED:

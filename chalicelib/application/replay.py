@@ -5,8 +5,10 @@ Written with all that it owes before its lane is rung; pressed twice, it is writ
 
 from dataclasses import dataclass
 
-from chalicelib.application.ports import Bell, Bells, Clock, Generations, Owing, Replaying, StoredEvent
+from chalicelib.application.auditing import Recorder
+from chalicelib.application.ports import Bell, Bells, Clock, Dice, Generations, Owing, Replaying, StoredEvent
 from chalicelib.application.questions import Questions
+from chalicelib.domain.audit import Action, Actor, Difference
 from chalicelib.domain.delivery import Created, HistoryRow, Status, status_of
 from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.errors import ErrorCode, RelayError
@@ -22,8 +24,9 @@ class Replay:
     questions: Questions
     bells: Bells
     clock: Clock
+    dice: Dice
 
-    def run(self, tenant: str, delivery_id: str) -> Created:
+    def run(self, tenant: str, delivery_id: str, by: Actor) -> Created:
         """Begin the next generation of a delivery, or raise RelayError.
 
         When it is still on its way, its endpoint is deleted or takes its type no more, or its bytes are gone.
@@ -36,7 +39,10 @@ class Replay:
         event_type = self._may_be_sent(tenant, found.endpoint_id, rows[0].event_id)
         owing = Owing(*next_generation(ancestor(tenant, found, event_type), now_ms))
         self.store.expect(tenant, found.endpoint_id, now_ms)
-        if not self.store.begin(owing, now_ms):
+        change = Difference({"generation": rows[-1].generation}, {"generation": owing.created.generation})
+        recorder = Recorder(self.clock, self.dice)
+        record = recorder.record(by, Action.DELIVERY_REPLAYED, (tenant, delivery_id), change)
+        if not self.store.begin(owing, now_ms, record):
             raise pending(delivery_id)
         self.bells.ring([Bell(owing.owed.lane, now_ms)])
         return owing.created

@@ -4,6 +4,7 @@ A test holds it to the answers. Secrets and the values of custom headers are in 
 """
 
 from chalicelib.domain.audit import Difference, difference
+from chalicelib.domain.bulk_replay import BulkReplay
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.request import event_time
 from chalicelib.domain.secret import MASK
@@ -38,6 +39,23 @@ def endpoint_change(old: Endpoint, new: Endpoint) -> Difference:
         return found
     headers = "headers"
     return Difference({**found.before, headers: before[headers]}, {**found.after, headers: after[headers]})
+
+
+def bulk_replay_begun(of: BulkReplay) -> Difference:
+    """Show what a bulk replay takes."""
+    wanted = of.wanted
+    return Difference(
+        {},
+        {
+            "endpoint_id": of.endpoint_id,
+            "since": event_time(wanted.since_ms),
+            "until": event_time(wanted.until_ms),
+            "status": wanted.status.value,
+            "event_types": list(wanted.event_types),
+            "matched": of.matched,
+            "state": of.state.value,
+        },
+    )
 
 
 def _until(expires_s: int | None) -> str:

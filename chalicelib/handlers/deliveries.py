@@ -21,5 +21,5 @@ def replay(asked: Asked, delivery_id: str) -> Response:
     if asked.body:
         bodies.parse(bodies.EmptyBody, asked.body)
     tenant = asked.caller.tenant
-    begun = bootstrap.replay().run(tenant, delivery_id)
+    begun = bootstrap.replay().run(tenant, delivery_id, asked.actor)
     return http.reply(answers.replay(begun), 202, {"Location": f"/v1/deliveries/{delivery_id}"})

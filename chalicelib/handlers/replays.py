@@ -7,6 +7,7 @@ from chalice.app import Response
 
 from chalicelib import bootstrap
 from chalicelib.application.authenticate import Role
+from chalicelib.domain.audit import Actor
 from chalicelib.domain.bulk_replay import BulkReplay
 from chalicelib.handlers import http, messages
 from chalicelib.handlers.http import Asked
@@ -19,7 +20,8 @@ def begin(asked: Asked, endpoint_id: str) -> Response:
     asked.caller.must_be(Role.ADMIN)
     body = bodies.parse(bodies.BulkReplayBody, asked.body)
     wanted = bodies.wanted(body, bootstrap.clock().now_ms())
-    begun = bootstrap.order_replays().begin(asked.caller.tenant, endpoint_id, wanted, body.confirm)
+    of = (asked.caller.tenant, endpoint_id)
+    begun = bootstrap.order_replays().begin(of, wanted, body.confirm, asked.actor)
     return http.reply(answers.bulk_replay(begun), 202, {"Location": f"/v1/replays/{begun.id}"})
 
 
@@ -59,8 +61,8 @@ def call() -> None:
     bootstrap.log().info("replays.called", extra={"replays": bootstrap.replay_many().call_waiting()})
 
 
-def _turned(asked: Asked, replay_id: str, turn: Callable[[str, str], BulkReplay]) -> Response:
+def _turned(asked: Asked, replay_id: str, turn: Callable[[str, str, Actor], BulkReplay]) -> Response:
     asked.caller.must_be(Role.ADMIN)
     if asked.body:
         bodies.parse(bodies.EmptyBody, asked.body)
-    return http.reply(answers.bulk_replay(turn(asked.caller.tenant, replay_id)))
+    return http.reply(answers.bulk_replay(turn(asked.caller.tenant, replay_id, asked.actor)))

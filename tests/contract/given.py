@@ -19,6 +19,7 @@ from chalicelib.application import fan_out
 from chalicelib.application.ports import Capture, Idempotency, Owing, StoredEvent, Subscriber
 from chalicelib.domain import audit, ids
 from chalicelib.domain.audit import Action, Actor, ActorKind, Record
+from chalicelib.domain.bulk_replay import BulkReplay
 from chalicelib.domain.delivery import Attempt, Lane, Owed
 from chalicelib.domain.endpoint import Endpoint, Limits, WrappedSecret
 from chalicelib.domain.event import Event
@@ -61,6 +62,22 @@ class EndpointsOfTests(DynamoEndpoints):
         return super().replace(old, new, record or audited(subject=old.id))
 
 
+class ReplayingOfTests(DynamoReplaying):
+    """The store of replays, likewise."""
+
+    def begin(self, owing: Owing, now_ms: int, record: Record | None = None) -> bool:
+        """Write a next generation."""
+        return super().begin(owing, now_ms, record or audited(Action.DELIVERY_REPLAYED))
+
+
+class BulkReplaysOfTests(DynamoBulkReplays):
+    """The store of bulk replays, likewise."""
+
+    def start(self, replay: BulkReplay, record: Record | None = None) -> None:
+        """Write a new one."""
+        super().start(replay, record or audited(Action.REPLAY_BEGUN, replay.id))
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
     """Every semantic store over the same tables."""
@@ -74,8 +91,8 @@ class Stores:
     endpoints: "EndpointsOfTests"
     keys: DynamoKeys
     reading: DynamoReading
-    replaying: DynamoReplaying
-    bulk_replays: DynamoBulkReplays
+    replaying: "ReplayingOfTests"
+    bulk_replays: "BulkReplaysOfTests"
     noticing: DynamoNoticing
 
 
@@ -91,8 +108,8 @@ def stores_over(tables: Tables) -> Stores:
         EndpointsOfTests(tables, RULES),
         DynamoKeys(tables),
         DynamoReading(tables),
-        DynamoReplaying(tables),
-        DynamoBulkReplays(tables),
+        ReplayingOfTests(tables),
+        BulkReplaysOfTests(tables),
         DynamoNoticing(tables),
     )
 

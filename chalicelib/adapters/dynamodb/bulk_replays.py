@@ -5,10 +5,11 @@ from itertools import groupby
 from typing import Any
 
 from chalicelib.adapters.dynamodb import keys, rows
+from chalicelib.adapters.dynamodb.auditing import recorded
 from chalicelib.adapters.dynamodb.records import Insert, Put, Span, Tables, Write
 from chalicelib.adapters.dynamodb.replaying import generation_writes
 from chalicelib.application.ports import Generations, Owing, StoredEvent, Walked
-from chalicelib.domain import ids, retention
+from chalicelib.domain import audit, ids, retention
 from chalicelib.domain.bulk_replay import BulkReplay, BulkState, Wanted
 from chalicelib.domain.change import Op, Record, Test
 from chalicelib.domain.delivery import Status
@@ -25,9 +26,10 @@ class DynamoBulkReplays:
         """Write to these tables."""
         self._tables = tables
 
-    def start(self, replay: BulkReplay) -> None:
-        """Write a new one."""
-        self._tables.together([Insert(keys.replay(replay.tenant, replay.id), replay_row(replay))])
+    def start(self, replay: BulkReplay, record: audit.Record) -> None:
+        """Write a new one, and the audit's record of it."""
+        new = Insert(keys.replay(replay.tenant, replay.id), replay_row(replay))
+        self._tables.together([new, recorded(record)])
 
     def get(self, tenant: str, replay_id: str) -> BulkReplay | None:
         """Read one strongly consistent."""
@@ -62,6 +64,10 @@ class DynamoBulkReplays:
     def replace(self, old: BulkReplay, new: BulkReplay) -> bool:
         """Write one over what was read; False when somebody else has changed it."""
         return not self._tables.together([_moved(old, new)])
+
+    def turn(self, old: BulkReplay, new: BulkReplay, record: audit.Record) -> bool:
+        """Write one that its owner has turned, and the audit's record of that; False as for `replace`."""
+        return not self._tables.together([_moved(old, new), recorded(record)])
 
     def advance(
         self, old: BulkReplay, new: BulkReplay, owing: Sequence[Owing], now_ms: int

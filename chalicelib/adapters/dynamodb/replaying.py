@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from chalicelib.adapters.dynamodb import keys, rows
+from chalicelib.adapters.dynamodb.auditing import recorded
 from chalicelib.adapters.dynamodb.capturing import ARM_AHEAD_MS
 from chalicelib.adapters.dynamodb.records import Insert, Put, Tables, Update, Write
 from chalicelib.application.ports import Owing
-from chalicelib.domain import ids, retention
+from chalicelib.domain import audit, ids, retention
 from chalicelib.domain.change import Change, Op, Test
 
 
@@ -26,9 +27,9 @@ class DynamoReplaying:
         }
         self._tables.each([Update(keys.gate(tenant, endpoint_id), Change((), armed, {}))])
 
-    def begin(self, owing: Owing, now_ms: int) -> bool:
+    def begin(self, owing: Owing, now_ms: int, record: audit.Record) -> bool:
         """Write a next generation in one transaction; False when it is there already, or the event is not."""
-        return not self._tables.together(list(generation_writes(owing, now_ms)))
+        return not self._tables.together([*generation_writes(owing, now_ms), recorded(record)])
 
 
 def generation_writes(owing: Owing, now_ms: int) -> Iterator[Write]:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from chalicelib.application.ports.accepting import Owing, StoredEvent
 from chalicelib.application.ports.keeping import Generations
+from chalicelib.domain import audit
 from chalicelib.domain.bulk_replay import BulkReplay
 
 
@@ -16,10 +17,10 @@ class Replaying(Protocol):
         """Make sure that reconcile looks at an endpoint and its line of replays for ten minutes and more."""
         ...
 
-    def begin(self, owing: Owing, now_ms: int) -> bool:
+    def begin(self, owing: Owing, now_ms: int, record: audit.Record) -> bool:
         """Write a next generation in one transaction; False when it is there already, or the event is not.
 
-        An event that would have gone soon is kept for another 90 days.
+        An event that would have gone soon is kept for another 90 days. The audit's record is written with it.
         """
         ...
 
@@ -35,8 +36,8 @@ class Walked:
 class BulkReplaying(Protocol):
     """Where bulk replays are kept and worked off."""
 
-    def start(self, replay: BulkReplay) -> None:
-        """Write a new one."""
+    def start(self, replay: BulkReplay, record: audit.Record) -> None:
+        """Write a new one, and the audit's record of it."""
         ...
 
     def get(self, tenant: str, replay_id: str) -> BulkReplay | None:
@@ -57,6 +58,10 @@ class BulkReplaying(Protocol):
 
     def replace(self, old: BulkReplay, new: BulkReplay) -> bool:
         """Write one over what was read; False when somebody else has changed it."""
+        ...
+
+    def turn(self, old: BulkReplay, new: BulkReplay, record: audit.Record) -> bool:
+        """Write one that its owner has turned, and the audit's record of that; False as for `replace`."""
         ...
 
     def advance(

@@ -125,7 +125,7 @@ class Process:
         self.retention = Retention(self.retaining, self.payloads, clock, sweeps_rows=True)
         self.questions = Questions(DynamoReading(self.tables), self.endpoints, self.payloads, clock)
         self.replaying = DynamoReplaying(self.tables)
-        self.replay = Replay(self.replaying, self.questions, self.bells, clock)
+        self.replay = Replay(self.replaying, self.questions, self.bells, clock, dice)
         self.bulk_replays = DynamoBulkReplays(self.tables)
         self.order_replays = OrderReplays(self.bulk_replays, self.endpoints, self.bells, clock, dice)
         self.replay_many = ReplayMany(

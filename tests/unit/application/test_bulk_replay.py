@@ -67,7 +67,7 @@ def order(
 ) -> BulkReplay:
     """Ask for a bulk replay of all dead ones, or of what is wanted."""
     begun = world.run(
-        lambda it: it.order_replays.begin(TENANT, endpoint.id, wanted or everything(world), confirmed),
+        lambda it: it.order_replays.begin((TENANT, endpoint.id), wanted or everything(world), confirmed, BY),
         world.usual,
     )
     assert begun is not None
@@ -262,7 +262,7 @@ def test_what_somebody_replays_meanwhile_is_skipped_and_sent_once() -> None:
         def press(world: World = world, dead: list[str] = dead, other: Process = other) -> None:
             for each in dead:
                 try:
-                    world.run(lambda it, each=each: it.replay.run(TENANT, each), other)  # type: ignore[misc]
+                    world.run(lambda it, each=each: it.replay.run(TENANT, each, BY), other)  # type: ignore[misc]
                 except RelayError:
                     continue
 
@@ -282,14 +282,14 @@ def test_paused_it_begins_no_more_and_resumed_it_goes_on(world: World) -> None:
     begun = order(world, endpoint)
     world.replays_called()
     assert len(world.owed()) == 50
-    paused = world.usual.order_replays.pause(TENANT, begun.id)
+    paused = world.usual.order_replays.pause(TENANT, begun.id, BY)
     assert paused.state is BulkState.PAUSED
     for _ in range(5):
         world.call_replays()
         world.pass_time(for_ms=MINUTE_MS)
     assert now(world, begun).replayed == 50
     assert sum(replayed(world).values()) == 50
-    world.run(lambda it: it.order_replays.resume(TENANT, begun.id), world.usual)
+    world.run(lambda it: it.order_replays.resume(TENANT, begun.id, BY), world.usual)
     finish(world, begun)
     assert replayed(world) == Counter(dead)
 
@@ -299,12 +299,12 @@ def test_cancelled_it_is_over_and_cannot_be_turned(world: World) -> None:
     begun = order(world, endpoint)
     world.replays_called()
     orders = world.usual.order_replays
-    cancelled = orders.cancel(TENANT, begun.id)
+    cancelled = orders.cancel(TENANT, begun.id, BY)
     assert (cancelled.state, cancelled.replayed) == (BulkState.CANCELLED, 50)
-    assert orders.cancel(TENANT, begun.id) == cancelled
+    assert orders.cancel(TENANT, begun.id, BY) == cancelled
     for turn in (orders.pause, orders.resume):
         with pytest.raises(RelayError) as told:
-            turn(TENANT, begun.id)
+            turn(TENANT, begun.id, BY)
         assert told.value.code is ErrorCode.REPLAY_ENDED
     world.call_replays()
     world.pass_time(for_ms=5 * MINUTE_MS)
@@ -322,7 +322,7 @@ def test_a_pause_or_a_cancel_at_any_call_is_kept(turn: str) -> None:
 
         def act(world: World = world, begun: BulkReplay = begun) -> None:
             try:
-                getattr(Process(world).order_replays, turn)(TENANT, begun.id)
+                getattr(Process(world).order_replays, turn)(TENANT, begun.id, BY)
             except RelayError as error:
                 assert error.code is ErrorCode.REPLAY_ENDED  # noqa: PT017 - it was done by then
 
@@ -457,7 +457,7 @@ def test_a_replay_that_nobody_has_is_not_found(world: World) -> None:
             orders.get(tenant, name)
         assert told.value.code is ErrorCode.NOT_FOUND
     with pytest.raises(RelayError) as told:
-        orders.begin("other", endpoint.id, everything(world), None)
+        orders.begin(("other", endpoint.id), everything(world), None, BY)
     assert told.value.code is ErrorCode.NOT_FOUND
 
 

@@ -125,13 +125,13 @@ class Pipeline(RuleBasedStateMachine):
         if created:
             delivery = created[which % len(created)]
             with suppress(Unavailable, RelayError):
-                self.world.run(lambda it: it.replay.run(TENANT, delivery), self.process(misfortune))
+                self.world.run(lambda it: it.replay.run(TENANT, delivery, BY), self.process(misfortune))
 
     @rule(which=st.integers(0, len(ENDPOINTS) - 1), status=st.sampled_from(sorted(ENDED)))
     def replay_in_bulk(self, which: int, status: Status) -> None:
         wanted = Wanted(0, self.world.clock.now_ms() + 1, status)
         owner = self.endpoints[which].id
-        self.world.run(lambda it: it.order_replays.begin(TENANT, owner, wanted, None), self.world.usual)
+        self.world.run(lambda it: it.order_replays.begin((TENANT, owner), wanted, None, BY), self.world.usual)
 
     @rule(misfortune=misfortunes)
     def go_on_with_replays(self, misfortune: Misfortune) -> None:

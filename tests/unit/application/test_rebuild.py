@@ -20,7 +20,7 @@ from tests.fakes.scripted_sender import DIES, Answer, status
 from tests.unit.application.interruptions import deaths
 from tests.unit.application.invariants import check
 from tests.unit.application.process import Process
-from tests.unit.application.world import AMPLE, FAILS, MINUTE_MS, OK, TAKE_OVER_MS, TENANT, World
+from tests.unit.application.world import AMPLE, BY, FAILS, MINUTE_MS, OK, TAKE_OVER_MS, TENANT, World
 
 DERIVED = (keys.OWED, keys.DEAD_LETTERS, keys.GATES)
 DISABLED, ENABLED = EndpointState.DISABLED, EndpointState.ENABLED
@@ -58,7 +58,7 @@ def full_world() -> World:
     world.change(of["off"], state=ENABLED)
     world.work_off(for_ms=MINUTE_MS)
     for delivery in (*said["good"][:3], *said["dead"][:4], *said["flaky"][:2]):
-        world.usual.replay.run(TENANT, delivery)
+        world.usual.replay.run(TENANT, delivery, BY)
     world.work_off(for_ms=MINUTE_MS)
     world.change(of["off"], state=DISABLED)
     owed_by(world, said)
@@ -74,7 +74,7 @@ def owed_by(world: World, said: dict[str, list[str]]) -> None:
         for _ in range(6):
             world.post(kind)
     for delivery in (*said["good"][3:6], *said["dead"][:2], *said["wide"][:9]):
-        world.usual.replay.run(TENANT, delivery)
+        world.usual.replay.run(TENANT, delivery, BY)
     world.purge()
     world.clock.advance(ms=MINUTE_MS)
 

@@ -34,7 +34,7 @@ ALONE = Limits(rate_per_second=100_000, burst=100_000, max_concurrency=1)
 
 def replay(world: World, delivery: str, process: Process | None = None) -> Created | None:
     """Press replay once."""
-    return world.run(lambda it: it.replay.run(TENANT, delivery), process or world.usual)
+    return world.run(lambda it: it.replay.run(TENANT, delivery, BY), process or world.usual)
 
 
 def refused(world: World, delivery: str, process: Process | None = None) -> ErrorCode:
@@ -326,7 +326,7 @@ def test_what_is_replayed_on_its_last_day_keeps_its_bytes_until_it_has_ended(wor
 def test_another_tenant_s_delivery_is_not_found(world: World) -> None:
     delivery = ended(world)
     with pytest.raises(RelayError) as told:
-        world.usual.replay.run("other", delivery)
+        world.usual.replay.run("other", delivery, BY)
     assert told.value.code is ErrorCode.NOT_FOUND
 
 
