@@ -128,7 +128,7 @@ class Admission:
             match answer:
                 case Grant() if gate is not None and (lease := _lease_of(visit, gate)) is not None:
                     claim = replace(answer.claim, lease=lease)
-                    visit.admit(claim, gates.moments(claim, gate, now_us))
+                    visit.admit(claim, gates.moments(claim, gate, now_us), now_us)
                     decisions.admitted.append(Admitted(visit))
                 case Turn(opens=True) if result.made:
                     decisions.opened.append(visit)

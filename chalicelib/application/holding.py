@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from chalicelib.application.gatekeeper import Gatekeeper
 from chalicelib.application.ports import Clock, Note, Work
-from chalicelib.application.visit import Visit
+from chalicelib.application.visit import Underway, Visit
 from chalicelib.domain import gate as gates
-from chalicelib.domain.delivery import Held, Owed
-from chalicelib.domain.gate import Hold, Leaving
+from chalicelib.domain.delivery import Held
+from chalicelib.domain.gate import Hold, HoldReason, Leaving
 
 Noted = tuple[tuple[str, str], Note]
+_PACED_US = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,22 @@ class Holding:
         if gate is None or gate.hold_until < until_us:
             self.keeper.change(visit, gates.hold_until(until_us))
 
-    def of(self, visit: Visit, owed: Owed, began_ms: int) -> Held:
-        """Say how much of its wait a delivery was held, as far as this process knows."""
+    def of(self, visit: Visit, sent: Underway, began_ms: int) -> Held:
+        """Say how much of its wait a delivery was held, as far as this process knows.
+
+        Until it was let in, by the endpoint's holds; from then on, by the pace at which it was.
+        """
         gate = self.keeper.of(visit)
         if gate is None:
             return Held()
-        waited = gates.held_between(gate, owed.ready_ms * 1000, began_ms * 1000)
-        return Held(waited[0] // 1000, waited[1], gates.held_sum(gate, began_ms * 1000) // 1000)
+        ready_us = sent.owed.ready_ms * 1000
+        let_in_us = max(ready_us, visit.admitted_us)
+        waited_us, reason = gates.held_between(gate, ready_us, let_in_us)
+        paced_us = max(0, min(sent.paced_us, began_ms * 1000) - let_in_us)
+        if paced_us >= _PACED_US:
+            reason = reason or HoldReason.RATE_LIMIT
+            waited_us += paced_us
+        return Held(waited_us // 1000, reason, gates.held_sum(gate, began_ms * 1000) // 1000)
 
     def sum_ms(self, visit: Visit) -> int:
         """Say how long the endpoint of a visit was held in all, as far as this process knows."""

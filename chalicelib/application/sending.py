@@ -17,7 +17,7 @@ from chalicelib.application.ports import (
     Work,
 )
 from chalicelib.application.settlement import Settlement
-from chalicelib.application.visit import TOGETHER_US, Visit
+from chalicelib.application.visit import TOGETHER_US, Underway, Visit
 from chalicelib.domain import gate as gates
 from chalicelib.domain import request as requests
 from chalicelib.domain.delivery import Again, Dead, Lane, Owed, after_unknown, owed_of_key
@@ -42,6 +42,7 @@ class Started:
 class _Row:
     owed: Owed
     moment_us: int
+    taken_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Sending:
                 visit.more = True
                 visit.stop()
             elif not visit.stuck:
-                self._start_alone(visit, _Row(owed, moment_us), found, outbox, started)
+                self._start_alone(visit, _Row(owed, moment_us, now_us), found, outbox, started)
         return started
 
     def bury(self, visit: Visit, dead: Lease) -> None:
@@ -117,7 +118,7 @@ class Sending:
         after_s, within_s = self._when(visit, moment_us)
         if after_s <= within_s:
             visit.last_us = max(moment_us, self.clock.now_us())
-            visit.sending[owed.key] = (owed, endpoint)
+            visit.sending[owed.key] = Underway(owed, endpoint, row.taken_us, moment_us)
             outbox.start(owed.key, request, after_s, within_s)
         else:
             visit.more = True

@@ -75,15 +75,17 @@ class Settlement:
 
     def judged(self, visit: Visit, finished: Finished) -> Result | None:
         """Take a finished send out of its visit and decide what it means; None: it never began."""
-        owed, endpoint = visit.sending.pop(finished.key)
+        sent = visit.sending.pop(finished.key)
+        owed, endpoint = sent.owed, sent.endpoint
         if not finished.begun:
             visit.more = True
             visit.stop()
             return None
         verdict = judge(finished.reply, datetime.fromtimestamp(finished.ended_ms / 1000, UTC))
         visit.told.append(told_of(verdict, finished.reply))
-        held = self.holding.of(visit, owed, finished.began_ms)
-        timing = Timing(finished.began_ms, finished.ended_ms, self.dice.jitter(), held)
+        held = self.holding.of(visit, sent, finished.began_ms)
+        turn_ms = -(-max(sent.turn_us, sent.paced_us) // 1000)
+        timing = Timing(finished.began_ms, finished.ended_ms, self.dice.jitter(), held, turn_ms)
         step = after_send(owed, finished.reply, verdict, endpoint.retry_profile, timing)
         if isinstance(step, Again):
             visit.stop()

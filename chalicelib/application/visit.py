@@ -55,6 +55,16 @@ class Call:
         return [Owed(self.lane, each.delivery_id, each.event_id, each.ready_ms) for each in self.hints]
 
 
+@dataclass(frozen=True, slots=True)
+class Underway:
+    """A delivery that is being sent, to whom, when its turn came, and to when it was paced (Unix µs)."""
+
+    owed: Owed
+    endpoint: Endpoint
+    turn_us: int
+    paced_us: int
+
+
 @dataclass(slots=True)
 class Visit:
     """A lane being worked on.
@@ -63,8 +73,9 @@ class Visit:
     look can take, `buried` the dead holder whose attempts this visit has told of; a `stuck` one ends as
     soon as nothing of it is in flight; a `blocked` one is ordered and its first has to be tried again.
     `held`: it was, since it was last let in. `granted` are rows it may still send under its lease, each
-    with the moment (Unix µs) from which it may; `last_us` is the moment of the last that was started. `died`:
-    under this lease a delivery was given up on, `refused`: for its address.
+    with the moment (Unix µs) from which it may; `admitted_us` is when it was let in, `last_us` the moment
+    of the last that was started. `died`: under this lease a delivery was given up on, `refused`: for its
+    address.
     """
 
     call: Call
@@ -83,8 +94,9 @@ class Visit:
     held: bool = False
     claim: Claim | None = None
     granted: list[tuple[Owed, int]] = field(default_factory=list)
+    admitted_us: int = 0
     last_us: int = 0
-    sending: dict[str, tuple[Owed, Endpoint]] = field(default_factory=dict)
+    sending: dict[str, Underway] = field(default_factory=dict)
     told: list[Told] = field(default_factory=list)
     died: bool = False
     refused: bool = False
@@ -110,9 +122,10 @@ class Visit:
         self.waited_ms += max(0, moment_ms - now_ms)
         self.wake_ms = moment_ms
 
-    def admit(self, claim: Claim, moments: tuple[int, ...]) -> None:
+    def admit(self, claim: Claim, moments: tuple[int, ...], now_us: int) -> None:
         """Take a lease: the rows it names may go, each from its moment on."""
         self.claim = claim
+        self.admitted_us = now_us
         self.blocked = False
         self.held = False
         self.more |= len(self.wanted) > len(moments)

@@ -107,8 +107,9 @@ class Owed:
 class Attempt:
     """One try as history keeps it; times in Unix milliseconds, durations in milliseconds.
 
-    `response` is the start of the answer's body. `held_ms` is how much of its wait the delivery spent
-    because its endpoint was held, `held_for` why it last was.
+    `response` is the start of the answer's body. `queue_ms` is all its wait, from when it was ready to when
+    it was sent. `held_ms` is how much of that it spent because its endpoint was held or paced, `held_for` why
+    it last was; `processing_ms` how much from its turn on: it was read again, signed and given a connection.
     """
 
     delivery_id: str
@@ -129,6 +130,13 @@ class Attempt:
     next_ms: int = 0
     held_ms: int = 0
     held_for: HoldReason | None = None
+    processing_ms: int = 0
+    tls_ms: int = 0
+
+    @property
+    def stood_ms(self) -> int:
+        """Say how long it stood in line: its wait, less what it was held and what processing took."""
+        return max(0, self.queue_ms - self.held_ms - self.processing_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +204,21 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When a send began and ended (Unix ms), the jitter of its retry in [0, 1], and how it was held."""
+    """When a send began and ended (Unix ms), the jitter of its retry in [0, 1], and how it was held.
+
+    `turn_ms` is when its turn came, 0 if that is not known.
+    """
 
     began_ms: int
     ended_ms: int
     jitter: float
     held: Held = Held()
+    turn_ms: int = 0
+
+    @property
+    def processing_ms(self) -> int:
+        """Measure from its turn to its send."""
+        return max(0, self.began_ms - self.turn_ms) if self.turn_ms else 0
 
 
 def owed_of_key(lane: Lane, key: str) -> Owed:
@@ -244,6 +261,8 @@ def after_send(owed: Owed, reply: Reply, verdict: Verdict, profile: RetryProfile
         reply.total_ms,
         held_ms=timing.held.ms,
         held_for=timing.held.reason,
+        processing_ms=timing.processing_ms,
+        tls_ms=reply.tls_ms,
     )
     if verdict.outcome is Outcome.SUCCESS:
         return Arrived(attempt)

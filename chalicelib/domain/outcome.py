@@ -60,7 +60,8 @@ class DeathReason(StrEnum):
 class Reply:
     """What came back from one send: a status, or the fault that stood in its way.
 
-    `body` is the start of the response, at most the response cap; times are milliseconds.
+    `body` is the start of the response, at most the response cap. Times are milliseconds: resolving and
+    connecting, the TLS handshake, from the start to the first byte and to the end.
     """
 
     status: int | None = None
@@ -70,6 +71,7 @@ class Reply:
     body: bytes = b""
     truncated: bool = False
     connect_ms: int = 0
+    tls_ms: int = 0
     first_byte_ms: int = 0
     total_ms: int = 0
 

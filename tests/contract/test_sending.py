@@ -1,14 +1,17 @@
 """Sends of one invocation: in their turn, so many at once, none beyond its time. Sender and fake alike."""
 
 import asyncio
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from chalicelib.adapters.http.connect import tls_context
 from chalicelib.adapters.http.loop import BackgroundLoop
 from chalicelib.adapters.http.sender import GuardedSender, SendLimits
 from chalicelib.adapters.http.transport import GuardedTransport, Timeouts
@@ -18,6 +21,7 @@ from chalicelib.domain.request import Request
 from chalicelib.domain.target import Policy
 from tests.fakes.fixed_clock import FixedClock
 from tests.fakes.scripted_sender import HANGS, Answer, ScriptedSender
+from tests.receiver.certificate import self_signed
 from tests.receiver.server import Receiver
 
 LATE_MS = 1
@@ -166,3 +170,32 @@ def test_one_outbox_never_has_more_in_flight_than_its_limit() -> None:
                 outbox.start(f"{number}", request_to(receiver.url("/slow?ms=30")))
             all_of(outbox, 8)
         assert receiver.stats()["paths"]["/slow"]["max_in_flight"] == 2
+
+
+@pytest.fixture
+def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ssl.SSLContext]:
+    """Make the process trust a certificate of 127.0.0.1, and give what serves it."""
+    chain_file, key_file = self_signed(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(chain_file))
+    tls_context.cache_clear()
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(chain_file, key_file)
+    yield serving
+    tls_context.cache_clear()
+
+
+def test_the_handshake_is_told_apart_from_connecting_and_a_kept_connection_has_neither(
+    trusted: ssl.SSLContext,
+) -> None:
+    with ExitStack() as stack, Receiver(ssl_context=trusted) as receiver:
+        lines = over_sockets(stack, timeout_s=5.0)
+        replies = []
+        for _ in range(2):
+            with lines.sender.outbox() as outbox:
+                outbox.start("one", request_to(receiver.url("/sink")))
+                replies += [each.reply for each in all_of(outbox, 1)]
+    first, second = replies
+    assert (first.status, second.status) == (200, 200)
+    assert first.tls_ms > 0
+    assert first.connect_ms + first.tls_ms <= first.first_byte_ms + 1 <= first.total_ms + 1
+    assert (second.connect_ms, second.tls_ms) == (0, 0)

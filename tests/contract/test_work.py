@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from chalicelib.adapters.aws_limits.dynamodb_values import item_size
 from chalicelib.adapters.dynamodb import keys
+from chalicelib.adapters.dynamodb.render import attributes
 from chalicelib.application.ports import Changed
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change
@@ -125,6 +127,21 @@ class TestInsert:
         assert found == {first.key: success(first)}
 
     @without_moto
+    def test_one_with_all_its_times_is_told_as_it_was_and_costs_one_write_unit(self, stores: Stores) -> None:
+        of = endpoint()
+        row = posted(stores, 1, of)
+        held = replace(
+            success(row), held_for=HoldReason.BREAKER_OPEN, held_ms=200_000_000, processing_ms=12_345
+        )
+        sent = replace(held, queue_ms=259_200_000, connect_ms=4_999, tls_ms=3_999, first_byte_ms=9_998)
+        told = replace(sent, total_ms=10_001, response=b"x" * 512)
+        assert stores.work.insert([(row, told)]) == [True]
+        found = stores.reading.delivery(TENANT, of.id, row.delivery_id, NOW_US)
+        assert found is not None
+        assert found.rows[-1] == told
+        at = keys.attempt(TENANT, of.id, (row.delivery_id, 0, 1))
+        assert item_size(attributes(stores.tables.get([at])[at])) < 1_024
+
     def test_f116_two_hundred_attempts_are_two_hundred_rows(self, stores: Stores) -> None:
         of = endpoint()
         row = posted(stores, 1, of)

@@ -11,20 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlencode
 
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from tests.receiver import Receiver
+from tests.receiver.certificate import self_signed
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 DEADLINE_S = 10
@@ -350,18 +344,7 @@ def test_waiting_in_vain_says_how_many_came(receiver: Receiver) -> None:
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
     """Give a certificate of 127.0.0.1, signed by itself, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "receiver")])
-    now, address = datetime.now(UTC), x509.IPAddress(ip_address("127.0.0.1"))
-    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    builder = builder.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
-    signed_ = builder.add_extension(x509.SubjectAlternativeName([address]), critical=False).sign(
-        key, SHA256()
-    )
-    chain_file, key_file = tmp_path / "cert.pem", tmp_path / "key.pem"
-    chain_file.write_bytes(signed_.public_bytes(Encoding.PEM))
-    key_file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return chain_file, key_file
+    return self_signed(tmp_path)
 
 
 def test_tls_is_served_with_the_given_context(certificate: tuple[Path, Path]) -> None:

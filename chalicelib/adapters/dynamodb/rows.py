@@ -107,7 +107,8 @@ def created_row(created: Created) -> dict[str, Any]:
 def attempt_row(attempt: Attempt) -> dict[str, Any]:
     """Write an attempt; empty values are left out, as each is paid for on every write.
 
-    `took_ms` lists what it took in the queue, to connect, to the first byte, and in all.
+    `took_ms` lists its whole wait, what it took to connect, to the first byte and in all, then, of that,
+    processing and TLS.
     """
     row: dict[str, Any] = {
         "event": attempt.event_id,
@@ -118,7 +119,14 @@ def attempt_row(attempt: Attempt) -> dict[str, Any]:
         "detail": attempt.detail,
         "response": attempt.response,
         "truncated": int(attempt.truncated),
-        "took_ms": [attempt.queue_ms, attempt.connect_ms, attempt.first_byte_ms, attempt.total_ms],
+        "took_ms": [
+            attempt.queue_ms,
+            attempt.connect_ms,
+            attempt.first_byte_ms,
+            attempt.total_ms,
+            attempt.processing_ms,
+            attempt.tls_ms,
+        ],
         "next_ms": attempt.next_ms,
         "held_ms": attempt.held_ms,
         "held_for": attempt.held_for.value if attempt.held_for else "",
@@ -173,7 +181,7 @@ def attempt_of(record: Record) -> Attempt:
     """Read an attempt."""
     delivery, generation, number = record["sk"].split("#")
     fault = record.get("fault")
-    queue_ms, connect_ms, first_byte_ms, total_ms = record["took_ms"]
+    queue_ms, connect_ms, first_byte_ms, total_ms, processing_ms, tls_ms = record["took_ms"]
     return Attempt(
         delivery,
         int(generation),
@@ -193,6 +201,8 @@ def attempt_of(record: Record) -> Attempt:
         record.get("next_ms", 0),
         record.get("held_ms", 0),
         HoldReason(record["held_for"]) if "held_for" in record else None,
+        processing_ms,
+        tls_ms,
     )
 
 

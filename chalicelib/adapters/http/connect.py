@@ -6,7 +6,9 @@ Whom to ask for a name's addresses is given (`resolve`).
 import asyncio
 import socket
 import ssl
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import cache
 from ipaddress import ip_address
 
@@ -41,9 +43,18 @@ def tls_context() -> ssl.SSLContext:
     return context
 
 
-async def open_checked(
-    target: Target, policy: Policy, ask: Resolve, within_s: float
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open connection, and how long its TLS handshake took."""
+
+    streams: Streams
+    tls_ms: int = 0
+
+
+async def open_checked(target: Target, policy: Policy, ask: Resolve, within_s: float) -> Opened:
     """Open a connection to a target; raises TransportFault. Nothing is sent to a refused address.
 
     A name with any refused answer is refused whole. Each phase that does not end in time has a fault of
@@ -76,16 +87,16 @@ async def _addresses(target: Target, ask: Resolve, deadline: float) -> list[str]
         raise TransportFault(Fault.DNS_FAILED, "the host name could not be resolved") from error
 
 
-async def _open(
-    address: str, target: Target, deadline: float
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _open(address: str, target: Target, deadline: float) -> Opened:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         await _connect(sock, (address, target.port), deadline)
         if target.scheme == "http":
-            return await asyncio.open_connection(sock=sock, limit=READ_AHEAD)
-        return await _shake_hands(sock, target.host, deadline)
+            return Opened(await asyncio.open_connection(sock=sock, limit=READ_AHEAD))
+        began = time.monotonic()
+        streams = await _shake_hands(sock, target.host, deadline)
+        return Opened(streams, int((time.monotonic() - began) * 1000))
     except BaseException:
         sock.close()
         raise
@@ -104,9 +115,7 @@ async def _connect(sock: socket.socket, where: tuple[str, int], deadline: float)
         raise TransportFault(Fault.CONNECT_FAILED, "the connection was refused or broken off") from error
 
 
-async def _shake_hands(
-    sock: socket.socket, host: str, deadline: float
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _shake_hands(sock: socket.socket, host: str, deadline: float) -> Streams:
     try:
         async with asyncio.timeout_at(deadline):
             return await asyncio.open_connection(

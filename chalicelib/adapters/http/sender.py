@@ -98,6 +98,7 @@ class GuardedSender:
             body=body,
             truncated=truncated,
             connect_ms=answer.connect_ms,
+            tls_ms=answer.tls_ms,
             first_byte_ms=first_byte_ms,
         )
 

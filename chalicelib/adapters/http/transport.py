@@ -147,15 +147,17 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The head of an answer, its header names in lower case, and how long connecting took.
+    """The head of an answer, its header names in lower case, and how long connecting and TLS took.
 
-    Without a body there is nothing to read. `detail` is what its owner should know of how it came.
+    Both are 0 on a kept connection. Without a body there is nothing to read. `detail` is what its owner
+    should know of how it came.
     """
 
     status: int
     headers: tuple[tuple[str, str], ...]
     body: Body | None
     connect_ms: int
+    tls_ms: int = 0
     detail: str = ""
 
 
@@ -211,16 +213,14 @@ class GuardedTransport:
         request: Request,
         target: Target,
     ) -> Answer:
-        began = time.monotonic()
-        connection = kept or await self._open(target)
-        connect_ms = 0 if kept else int((time.monotonic() - began) * 1000)
+        connection, connect_ms, tls_ms = (kept, 0, 0) if kept else await self._open(target)
         try:
             async with asyncio.timeout(self._timeouts.read_s):
                 head = await connection.send(_head(request, target), request.body)
         except (TimeoutError, TransportFault) as error:
             connection.close()
             if connection.last_word:
-                return Answer(connection.last_word, (), None, connect_ms, _NOTHING_FOLLOWED)
+                return Answer(connection.last_word, (), None, connect_ms, tls_ms, _NOTHING_FOLLOWED)
             if isinstance(error, TransportFault):
                 raise
             raise TransportFault(Fault.TIMEOUT, "no answer within the read timeout") from error
@@ -228,11 +228,14 @@ class GuardedTransport:
             connection.close()
             raise
         headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers)
-        return Answer(head.status_code, headers, Body(self, key, connection), connect_ms)
+        return Answer(head.status_code, headers, Body(self, key, connection), connect_ms, tls_ms)
 
-    async def _open(self, target: Target) -> Connection:
-        streams = await open_checked(target, self._policy, self._ask, self._timeouts.connect_s)
-        return Connection(*streams)
+    async def _open(self, target: Target) -> tuple[Connection, int, int]:
+        """Open a connection; it, and the milliseconds of resolving and connecting, and of TLS."""
+        began = time.monotonic()
+        opened = await open_checked(target, self._policy, self._ask, self._timeouts.connect_s)
+        all_ms = int((time.monotonic() - began) * 1000)
+        return Connection(*opened.streams), max(0, all_ms - opened.tls_ms), opened.tls_ms
 
 
 async def _told(answer: Awaitable[Answer]) -> Answer:

@@ -19,16 +19,19 @@ _DECODER = codecs.getincrementaldecoder("utf-8")
 
 
 class PlatformTimes(TypedDict):
-    """What Relay itself took."""
+    """What Relay itself took, from when the attempt was due: in line, held, at work on it, and in all."""
 
     queue: int
     held: int
+    processing: int
+    total: int
 
 
 class ConsumerTimes(TypedDict):
-    """What the endpoint took."""
+    """What the endpoint took: to connect, for TLS, then from the start to the first byte and to the end."""
 
     connect: int
+    tls: int
     first_byte: int
     total: int
 
@@ -113,9 +116,19 @@ def attempt(of: Attempt) -> AttemptAnswer:
         "detail": of.detail or None,
         **_response(of.response, truncated=of.truncated),
         "response_truncated": of.truncated,
-        "platform_ms": {"queue": of.queue_ms, "held": of.held_ms},
+        "platform_ms": {
+            "queue": of.stood_ms,
+            "held": of.held_ms,
+            "processing": of.processing_ms,
+            "total": of.queue_ms,
+        },
         "held_for": of.held_for,
-        "consumer_ms": {"connect": of.connect_ms, "first_byte": of.first_byte_ms, "total": of.total_ms},
+        "consumer_ms": {
+            "connect": of.connect_ms,
+            "tls": of.tls_ms,
+            "first_byte": of.first_byte_ms,
+            "total": of.total_ms,
+        },
         "next_attempt_at": time_or_none(of.next_ms),
     }
 
