@@ -14,9 +14,13 @@ from typing import TypeVar
 import pytest
 
 from chalicelib.adapters.dynamodb import keys
+from chalicelib.adapters.dynamodb.limiting import DynamoAllowances
 from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Merge, Tables, Update
 from chalicelib.application.fan_out import FanOutLater
 from chalicelib.application.ingest import Accepted, Ingest, IngestLimits, Post
+from chalicelib.application.limiter import Limiter, Need
+from chalicelib.application.ports import Allowance, Wish
+from chalicelib.domain import allowance
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.delivery import Again
@@ -326,6 +330,33 @@ class TestFanOut:
         assert owed == sorted(lane_of(each).name for each in endpoints)
         assert len(list(many[0].tables.walk("history"))) == 45
         assert many[0].fanning_out.pending(TENANT, one.id) is None
+
+
+class TestLimits:
+    def test_no_token_is_given_out_twice(self, many: list[Stores]) -> None:
+        stores = [DynamoAllowances(each.tables) for each in many]
+        wish = Wish(Allowance(TENANT, "events"), allowance.bucket_of(100), 3)
+        for _ in range(2):
+            answers = at_once([partial(each.take, [wish], NOW_US) for each in stores])
+            assert all(taken.count <= wish.count for (taken,) in answers)
+        assert sum(taken.count for store in stores for taken in store.take([wish], NOW_US)) <= 4
+        (empty,) = stores[0].take([wish], NOW_US)
+        assert empty.tat <= NOW_US + SECOND
+
+    def test_processes_let_through_together_what_is_allowed_and_no_more(self, many: list[Stores]) -> None:
+        clock = FixedClock(NOW_MS)
+        limiters = [Limiter(DynamoAllowances(each.tables), clock) for each in many]
+        need = Need(Allowance(TENANT, "events"), 200)
+        passed = at_once([partial(limiters[n % AT_ONCE].take, need) for n in range(40 * AT_ONCE)])
+        assert 200 - 25 * AT_ONCE < sum(each.count for each in passed) <= 200
+        assert {each.retry_after_s for each in passed if not each.count} == {1}
+
+    def test_everything_reserved_at_once_is_counted(self, many: list[Stores]) -> None:
+        stores = [DynamoAllowances(each.tables) for each in many]
+        bucket = allowance.bucket_of(10)
+        wish = Wish(Allowance(TENANT, "fan-out"), bucket, 7)
+        tats = at_once([partial(each.reserve, wish, NOW_US) for each in stores])
+        assert sorted(tats) == [NOW_US + 7 * bucket.cost * (n + 1) for n in range(AT_ONCE)]
 
 
 class TestWork:

@@ -149,6 +149,14 @@ def ordered_count(tenant: str) -> Key:
     return Key(TENANTS, tenant, "ordered")
 
 
+def allowance(tenant: str, what: str) -> Key:
+    """Name the bucket of what a tenant, or one of its keys, may use a second.
+
+    A partition of its own, as every process that serves it writes it.
+    """
+    return Key(TENANTS, f"{tenant}#{what}", "allowance")
+
+
 def idempotency(tenant: str, key: str) -> Key:
     """Name the row of an idempotency key."""
     return Key(IDEMPOTENCY, f"{tenant}#{key}")

@@ -39,6 +39,7 @@ from chalicelib.application.ports.keeping import (
     Page,
     Reading,
 )
+from chalicelib.application.ports.limiting import Allowance, Allowances, Taken, Wish
 from chalicelib.application.ports.rebuilding import Rebuilding
 from chalicelib.application.ports.replaying import BulkReplaying, Replaying, Walked
 from chalicelib.application.ports.retaining import Expired, Letter, Retaining, Shelf, Stand
@@ -47,6 +48,8 @@ from chalicelib.application.ports.world import Clock, Dice, Unavailable
 
 __all__ = [
     "Advanced",
+    "Allowance",
+    "Allowances",
     "ApiKey",
     "Bell",
     "Bells",
@@ -87,9 +90,11 @@ __all__ = [
     "Stand",
     "StoredEvent",
     "Subscriber",
+    "Taken",
     "Unavailable",
     "Walked",
     "Watched",
     "Watching",
+    "Wish",
     "Work",
 ]
