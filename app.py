@@ -180,6 +180,12 @@ def healthz() -> Response:
     return service.alive()
 
 
+@app.route("/openapi.json", methods=["GET"])
+def openapi() -> Response:
+    """Give the contract of this API."""
+    return http.guarded(app, lambda: service.contract(app.current_request))
+
+
 @app.route("/readyz", methods=["GET"])
 def readyz() -> Response:
     """Say whether Relay can work."""

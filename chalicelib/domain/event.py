@@ -16,7 +16,8 @@ TYPE_MAX = 128
 NESTING_MAX = 500
 CONTENT_TYPE_MAX = 256
 JSON_CONTENT_TYPE = "application/json"
-_TYPE = re.compile(rf"[A-Za-z0-9_.]{{1,{TYPE_MAX}}}", re.ASCII)
+TYPE_PATTERN = rf"[A-Za-z0-9_.]{{1,{TYPE_MAX}}}"
+_TYPE = re.compile(TYPE_PATTERN, re.ASCII)
 _CONTENT_TYPE = re.compile(r"[!-~]+/[!-~]+( ?;([ -~]*[!-~])?)?", re.ASCII)
 # Possessive, and a string may lack its end: each byte is looked at once, whatever was posted.
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)

@@ -32,6 +32,11 @@ def is_id(text: str, prefix: str = "") -> bool:
     return text.startswith(head) and _UUID7.fullmatch(text[len(head) :]) is not None
 
 
+def pattern(prefix: str = "") -> str:
+    """Give the regular expression of a whole id of that kind, as a JSON schema has it."""
+    return f"^{prefix}_{_UUID7.pattern}$" if prefix else f"^{_UUID7.pattern}$"
+
+
 def created_ms(identifier: str) -> int:
     """Read the millisecond an id was made in."""
     return UUID(identifier.rpartition("_")[2]).int >> 80

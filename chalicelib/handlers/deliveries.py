@@ -3,7 +3,6 @@
 from chalice.app import Response
 
 from chalicelib import bootstrap
-from chalicelib.application.authenticate import Role
 from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
 from chalicelib.wire import answers, bodies
@@ -11,13 +10,11 @@ from chalicelib.wire import answers, bodies
 
 def get(asked: Asked, delivery_id: str) -> Response:
     """Show a delivery with every attempt of its newest generation."""
-    asked.caller.must_be(Role.VIEWER)
     return http.reply(answers.delivery(bootstrap.questions().delivery(asked.caller.tenant, delivery_id)))
 
 
 def replay(asked: Asked, delivery_id: str) -> Response:
     """Send a delivery that has ended once more, as its next generation."""
-    asked.caller.must_be(Role.ADMIN)
     if asked.body:
         bodies.parse(bodies.EmptyBody, asked.body)
     tenant = asked.caller.tenant

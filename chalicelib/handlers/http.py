@@ -16,10 +16,11 @@ from chalicelib.application.ports import Unavailable
 from chalicelib.domain.audit import Actor, ActorKind
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.handlers import problems
-from chalicelib.wire import cursor
+from chalicelib.wire import cursor, operations
+from chalicelib.wire.cursor import LIST_DEFAULT, LIST_MAX
+from chalicelib.wire.operations import Operation
 
 ANY_TYPE = ["*/*"]
-LIST_DEFAULT, LIST_MAX = 50, 200
 JSON = "application/json"
 _UNAVAILABLE = RelayError(
     ErrorCode.UNAVAILABLE, "Relay could not do this just now; nothing was lost. Try again."
@@ -77,31 +78,22 @@ class Asked:
         limit = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(LIST_MAX)) else 0
         if not 1 <= limit <= LIST_MAX:
             raise RelayError(
-                ErrorCode.FIELD_INVALID, "The limit is not valid.", field="limit", expected="1 to 200"
+                ErrorCode.FIELD_INVALID, "The limit is not valid.", field="limit", expected=f"1 to {LIST_MAX}"
             )
         given = self.query.get("cursor")
         if is_place is not None:
             return cursor.load_place(listing, is_place, given), limit
         return cursor.load(listing, prefix, given), limit
 
-    def only(self, *names: str) -> None:
-        """Refuse query parameters other than these."""
-        for name in self.query:
-            if name not in names:
-                known = ", ".join(names) or "none"
-                raise RelayError(
-                    ErrorCode.FIELD_UNKNOWN,
-                    f"Unknown query parameter: {name[:100]}.",
-                    field=name[:100],
-                    expected=f"any of: {known}",
-                )
-
 
 View = Callable[..., Response]
 
 
 def answer(app: Chalice, view: View, **path: str) -> Response:
-    """Authenticate, call a view with what was asked, and turn errors into problem documents."""
+    """Authenticate, call a view with what was asked, and turn errors into problem documents.
+
+    Who may ask, and with which query, is the operation's row in wire/operations.
+    """
     return guarded(app, lambda: view(_asked(app.current_request), **path))
 
 
@@ -163,9 +155,25 @@ def _asked(request: Request | None) -> Asked:
     if request is None:
         raise RuntimeError("no request is being answered")
     headers = _headers(request)
+    query: Mapping[str, str] = request.query_params or {}
+    operation = operations.find(request.method, request.path)
     caller = bootstrap.authenticate().caller(headers.get("authorization"))
+    caller.must_be(*operation.roles or ())
+    _only_known(query, operation)
     address = str((request.context.get("identity") or {}).get("sourceIp") or "")
-    return Asked(caller, _body(request), headers, request.query_params or {}, address)
+    return Asked(caller, _body(request), headers, query, address)
+
+
+def _only_known(query: Mapping[str, str], operation: Operation) -> None:
+    known = [each.name for each in operation.query]
+    for name in query:
+        if name not in known:
+            raise RelayError(
+                ErrorCode.FIELD_UNKNOWN,
+                f"Unknown query parameter: {name[:100]}.",
+                field=name[:100],
+                expected="any of: " + (", ".join(known) or "none"),
+            )
 
 
 def _headers(request: Request) -> dict[str, str]:

@@ -1,11 +1,15 @@
-"""Routes about Relay itself: is it alive, can it work."""
+"""Routes about Relay itself: is it alive, can it work, what is its contract."""
 
-from chalice.app import Response
+import hashlib
+import json
+from functools import cache
+
+from chalice.app import Request, Response
 
 from chalicelib import bootstrap
 from chalicelib.application.authenticate import DEFAULT_TENANT
 from chalicelib.application.ports import Unavailable
-from chalicelib.handlers import http
+from chalicelib.handlers import http, problems
 
 
 def alive() -> Response:
@@ -20,3 +24,21 @@ def ready() -> Response:
     except Unavailable:
         return http.reply({"status": "unavailable", "failing": ["store"]}, 503)
     return http.reply({"status": "ok", "failing": []})
+
+
+def contract(request: Request | None) -> Response:
+    """Give the OpenAPI document, or 304 to whoever has it already."""
+    body, etag = _contract()
+    known = request.headers.get("if-none-match", "") if request is not None else ""
+    headers = {"ETag": etag, "Cache-Control": "max-age=300"}
+    if etag in known:
+        return http.exact(b"", http.JSON, 304, headers)
+    return http.exact(body, http.JSON, 200, headers)
+
+
+@cache
+def _contract() -> tuple[bytes, str]:
+    from chalicelib.wire import openapi  # noqa: PLC0415 - no other request needs it
+
+    body = json.dumps(openapi.document(problems.status_of)).encode()
+    return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'

@@ -2,12 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, WithJsonSchema
 
 from chalicelib.domain import endpoint as endpoints
 from chalicelib.domain import event as events
@@ -35,7 +35,14 @@ _EXPECTED = {
     "string_unicode": "text without half surrogate pairs",
     "dict_type": "a JSON object",
 }
+_ENDED = (Status.DEAD, Status.SUCCEEDED)
 _Strict = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def _one_of(words: Iterable[str]) -> WithJsonSchema:
+    """Say in the contract which words a choice has; `choice` refuses the others in plain ones."""
+    return WithJsonSchema({"type": "string", "enum": [str(each) for each in words]})
+
 
 Model = TypeVar("Model", bound=BaseModel)
 Rate = Annotated[int, Field(ge=1, le=endpoints.RATE_MAX)]
@@ -45,6 +52,14 @@ Description = Annotated[str, StringConstraints(max_length=endpoints.DESCRIPTION_
 EventTypes = Annotated[list[str], Field(min_length=1, max_length=endpoints.EVENT_TYPES_MAX)]
 Headers = Annotated[dict[str, str], Field(max_length=endpoints.HEADERS_MAX)]
 Choice = Annotated[str, StringConstraints(max_length=32)]
+TransportChoice = Annotated[Choice, _one_of(Transport)]
+OrderingChoice = Annotated[Choice, _one_of(Ordering)]
+ProfileChoice = Annotated[Choice, _one_of(RetryProfile)]
+SignatureChoice = Annotated[Choice, _one_of(SignatureForm)]
+BacklogChoice = Annotated[Choice, _one_of(Backlog)]
+EndedChoice = Annotated[Choice, _one_of(_ENDED)]
+Moment = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+Url = Annotated[str, WithJsonSchema({"type": "string", "examples": ["https://example.com/hook"]})]
 
 
 class EndpointBody(BaseModel):
@@ -52,16 +67,16 @@ class EndpointBody(BaseModel):
 
     model_config = _Strict
 
-    url: str
+    url: Url
     event_types: EventTypes
-    transport: Choice = Transport.HTTP.value
+    transport: TransportChoice = Transport.HTTP.value
     description: Description = ""
     rate_per_second: Rate = 10
     burst: Burst = 20
     max_concurrency: Concurrency = 8
-    ordering: Choice = Ordering.NONE.value
-    retry_profile: Choice = RetryProfile.DEFAULT.value
-    signature: Choice = SignatureForm.RELAY.value
+    ordering: OrderingChoice = Ordering.NONE.value
+    retry_profile: ProfileChoice = RetryProfile.DEFAULT.value
+    signature: SignatureChoice = SignatureForm.RELAY.value
     headers: Headers = {}
 
 
@@ -70,15 +85,15 @@ class EndpointPatch(BaseModel):
 
     model_config = _Strict
 
-    url: str | None = None
+    url: Url | None = None
     event_types: EventTypes | None = None
     description: Description | None = None
     rate_per_second: Rate | None = None
     burst: Burst | None = None
     max_concurrency: Concurrency | None = None
-    ordering: Choice | None = None
-    retry_profile: Choice | None = None
-    signature: Choice | None = None
+    ordering: OrderingChoice | None = None
+    retry_profile: ProfileChoice | None = None
+    signature: SignatureChoice | None = None
     headers: Headers | None = None
 
 
@@ -87,9 +102,9 @@ class BulkReplayBody(BaseModel):
 
     model_config = _Strict
 
-    since: str
-    until: str | None = None
-    status: Choice = Status.DEAD.value
+    since: Moment
+    until: Moment | None = None
+    status: EndedChoice = Status.DEAD.value
     event_types: EventTypes = ["*"]
     confirm: Annotated[int, Field(ge=0)] | None = None
 
@@ -105,8 +120,8 @@ class EnableBody(BaseModel):
 
     model_config = _Strict
 
-    backlog: Choice
-    resume_from: str | None = None
+    backlog: BacklogChoice
+    resume_from: Moment | None = None
 
 
 class BatchBody(BaseModel):
@@ -226,7 +241,7 @@ def wanted(body: BulkReplayBody, now_ms: int) -> Wanted:
             field="since",
             expected="a time before `until`, and before now",
         )
-    ended = {each.value: each for each in (Status.DEAD, Status.SUCCEEDED)}
+    ended = {each.value: each for each in _ENDED}
     if body.status not in ended:
         raise RelayError(
             ErrorCode.FIELD_INVALID,

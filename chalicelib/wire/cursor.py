@@ -9,6 +9,7 @@ from chalicelib.domain import ids
 from chalicelib.domain.errors import ErrorCode, RelayError
 
 CURSOR_MAX = 1_024
+LIST_DEFAULT, LIST_MAX = 50, 200
 
 
 def dump(listing: str, after: str) -> str | None:

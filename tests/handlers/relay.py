@@ -26,6 +26,7 @@ from infra.local.proxy_event import Headers, HttpRequest, event_of, response_of
 from infra.local.routing import RouteTable
 from infra.local.sqs_event import event_of as batch_of
 from infra.local.sqs_event import queue_arn
+from tests.handlers.contract import hold_to_contract
 
 EVENTS = Path(__file__).parents[2] / "events"
 SHARDS = 4
@@ -78,13 +79,15 @@ def proxy_event(
 
 
 def invoke(event: dict[str, Any]) -> Answer:
-    """Call the API's function and read its answer as API Gateway does."""
+    """Call the API's function and read its answer as API Gateway does; it is one that the contract has."""
     named = tuple((name, value) for name, values in event["multiValueHeaders"].items() for value in values)
     request_id = event["requestContext"]["requestId"]
     request = HttpRequest(event["httpMethod"], event["path"], "", named, b"", "192.0.2.7", request_id)
     answer = lambdas.app(event, LambdaContext("relay-api", aws_request_id=request_id))
     response = response_of(json.loads(json.dumps(answer)), request, BINARY)
-    return Answer(response.status, {name.lower(): value for name, value in response.headers}, response.body)
+    headers = {name.lower(): value for name, value in response.headers}
+    hold_to_contract(event["httpMethod"], event["resource"], response.status, headers, response.body)
+    return Answer(response.status, headers, response.body)
 
 
 @dataclass(frozen=True, slots=True)

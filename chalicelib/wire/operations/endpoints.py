@@ -1,0 +1,140 @@
+"""The operations of endpoints."""
+
+from chalicelib.domain.delivery import Status
+from chalicelib.domain.errors import ErrorCode
+from chalicelib.wire import answers, bodies
+from chalicelib.wire.operations.operation import (
+    ADMINS_ONLY,
+    ETAG,
+    IF_MATCH,
+    LOCATION,
+    PAGED,
+    VIEWERS,
+    Answer,
+    ListOf,
+    Operation,
+    Parameter,
+)
+
+_SHOWN = {200: Answer("The endpoint.", answers.EndpointAnswer, (ETAG,))}
+_STATUS = Parameter(
+    "status",
+    "Only deliveries that are so; a page may then be short, and `cursor` says whether there is more.",
+    {"type": "string", "enum": [*Status]},
+)
+_ADDRESS = frozenset({ErrorCode.DESTINATION_NOT_ALLOWED, ErrorCode.URL_INVALID})
+
+ENDPOINTS = (
+    Operation(
+        method="POST",
+        path="/v1/endpoints",
+        id="create_endpoint",
+        says="Register an endpoint; the answer shows its secret, this once.",
+        roles=ADMINS_ONLY,
+        body=bodies.EndpointBody,
+        answers={201: Answer("The endpoint.", answers.CreatedEndpointAnswer, (ETAG, LOCATION))},
+        errors=_ADDRESS | {ErrorCode.TOO_MANY_ORDERED_ENDPOINTS},
+    ),
+    Operation(
+        method="GET",
+        path="/v1/endpoints",
+        id="list_endpoints",
+        says="List endpoints, newest first.",
+        roles=VIEWERS,
+        query=PAGED,
+        answers={200: Answer("A page of endpoints.", ListOf(answers.EndpointAnswer))},
+    ),
+    Operation(
+        method="GET",
+        path="/v1/endpoints/{endpoint_id}",
+        id="get_endpoint",
+        says="Show an endpoint.",
+        roles=VIEWERS,
+        answers=_SHOWN,
+    ),
+    Operation(
+        method="PATCH",
+        path="/v1/endpoints/{endpoint_id}",
+        id="patch_endpoint",
+        says="Change an endpoint that is still as it was read; what is left out stays as it is.",
+        roles=ADMINS_ONLY,
+        body=bodies.EndpointPatch,
+        headers=(IF_MATCH,),
+        answers=_SHOWN,
+        errors=_ADDRESS | {ErrorCode.ENDPOINT_DELETED},
+    ),
+    Operation(
+        method="DELETE",
+        path="/v1/endpoints/{endpoint_id}",
+        id="delete_endpoint",
+        says="Delete an endpoint that is still as it was read; what it is owed ends.",
+        roles=ADMINS_ONLY,
+        headers=(IF_MATCH,),
+        answers={204: Answer("It is deleted.")},
+        errors=frozenset({ErrorCode.ENDPOINT_DELETED}),
+    ),
+    Operation(
+        method="POST",
+        path="/v1/endpoints/{endpoint_id}/disable",
+        id="disable_endpoint",
+        says="Send nothing to an endpoint until it is enabled; what comes meanwhile waits.",
+        roles=ADMINS_ONLY,
+        body=bodies.EmptyBody,
+        body_optional=True,
+        answers=_SHOWN,
+        errors=frozenset({ErrorCode.ENDPOINT_DELETED}),
+    ),
+    Operation(
+        method="POST",
+        path="/v1/endpoints/{endpoint_id}/enable",
+        id="enable_endpoint",
+        says="Send to a disabled endpoint again, and choose what becomes of what waited.",
+        roles=ADMINS_ONLY,
+        body=bodies.EnableBody,
+        answers=_SHOWN,
+        errors=frozenset({ErrorCode.ENDPOINT_DELETED, ErrorCode.ENDPOINT_ENABLED}),
+    ),
+    Operation(
+        method="GET",
+        path="/v1/endpoints/{endpoint_id}/backlog",
+        id="get_endpoint_backlog",
+        says="Show how much waits for an endpoint, since when, and how long it takes to be sent.",
+        roles=VIEWERS,
+        answers={200: Answer("What waits.", answers.BacklogAnswer)},
+    ),
+    Operation(
+        method="GET",
+        path="/v1/endpoints/{endpoint_id}/deliveries",
+        id="list_endpoint_deliveries",
+        says="List an endpoint's deliveries, newest event first.",
+        roles=VIEWERS,
+        query=(*PAGED, _STATUS),
+        answers={200: Answer("A page of deliveries.", ListOf(answers.DeliveryAnswer))},
+    ),
+    Operation(
+        method="GET",
+        path="/v1/endpoints/{endpoint_id}/dead-letters",
+        id="list_dead_letters",
+        says="List what was given up on, newest event first.",
+        roles=VIEWERS,
+        query=PAGED,
+        answers={200: Answer("A page of dead letters.", ListOf(answers.DeadLetterAnswer))},
+    ),
+    Operation(
+        method="GET",
+        path="/v1/endpoints/{endpoint_id}/stats",
+        id="get_endpoint_stats",
+        says="List what an endpoint's hours came to, newest first.",
+        roles=VIEWERS,
+        query=PAGED,
+        answers={200: Answer("A page of hours.", ListOf(answers.HourAnswer))},
+    ),
+    Operation(
+        method="GET",
+        path="/v1/endpoints/{endpoint_id}/health",
+        id="get_endpoint_health",
+        says="Show how an endpoint does: its breaker, whether and why it is held, its last holds.",
+        roles=VIEWERS,
+        answers={200: Answer("How it does.", answers.HealthAnswer)},
+    ),
+)

@@ -1,0 +1,133 @@
+"""What one operation of the API is: who may ask it, what it takes, what it answers, how it can fail."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from chalicelib.application.authenticate import Role
+from chalicelib.domain import ids
+from chalicelib.domain.errors import ErrorCode
+from chalicelib.wire.cursor import CURSOR_MAX, LIST_DEFAULT, LIST_MAX
+
+Schema = Mapping[str, Any]
+EVERY_ROLE = frozenset(Role)
+ADMINS_ONLY = frozenset({Role.ADMIN})
+PRODUCERS = frozenset({Role.PRODUCER, Role.ADMIN})
+VIEWERS = frozenset({Role.VIEWER, Role.ADMIN})
+
+_GUARDED = frozenset(
+    {
+        ErrorCode.FIELD_INVALID,
+        ErrorCode.FIELD_UNKNOWN,
+        ErrorCode.INTERNAL_ERROR,
+        ErrorCode.UNAUTHENTICATED,
+        ErrorCode.UNAVAILABLE,
+    }
+)
+_OF_A_BODY = frozenset(
+    {ErrorCode.BODY_NOT_JSON, ErrorCode.BODY_NOT_UTF8, ErrorCode.BODY_TOO_DEEP, ErrorCode.BODY_TOO_LARGE}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A query parameter or a header, or a part of a path: what it is for, and its JSON schema."""
+
+    name: str
+    says: str
+    schema: Schema = field(default_factory=lambda: {"type": "string"})
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A page of such items with the cursor that continues the list."""
+
+    item: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """A body that Relay does not look into: of any media type, or as JSON when it is given as that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer that is no error: its shape (None: no body) and the headers that come with it."""
+
+    says: str
+    shape: Any = None
+    headers: tuple[Parameter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One thing that can be asked; `id` is the name of its function in app.py.
+
+    `roles` is None where no key is needed. `body_optional`: it may be left out. `errors` are the codes that
+    no other part of the operation speaks of: see `codes`.
+    """
+
+    method: str
+    path: str
+    id: str
+    says: str
+    roles: frozenset[Role] | None
+    answers: Mapping[int, Answer]
+    body: type[BaseModel] | Bytes | None = None
+    body_optional: bool = False
+    query: tuple[Parameter, ...] = ()
+    headers: tuple[Parameter, ...] = ()
+    errors: frozenset[ErrorCode] = frozenset()
+
+    @property
+    def codes(self) -> frozenset[ErrorCode]:
+        """Give every error code that the operation can answer."""
+        codes = self.errors
+        if self.roles is not None:
+            codes |= _GUARDED
+            codes |= {ErrorCode.FORBIDDEN} if self.roles < EVERY_ROLE else frozenset()
+            codes |= {ErrorCode.NOT_FOUND} if "{" in self.path else frozenset()
+        if isinstance(self.body, type):
+            codes |= _OF_A_BODY if self.body_optional else _OF_A_BODY | {ErrorCode.BODY_EMPTY}
+        if CURSOR in self.query:
+            codes |= {ErrorCode.CURSOR_INVALID}
+        if IF_MATCH in self.headers:
+            codes |= {ErrorCode.IF_MATCH_REQUIRED, ErrorCode.VERSION_STALE}
+        return codes
+
+
+LIMIT = Parameter(
+    "limit",
+    "How many items a page may have.",
+    {"type": "integer", "minimum": 1, "maximum": LIST_MAX, "default": LIST_DEFAULT},
+)
+CURSOR = Parameter(
+    "cursor",
+    "The `cursor` of the same list's previous page; without it the list begins.",
+    {"type": "string", "maxLength": CURSOR_MAX},
+)
+PAGED = (LIMIT, CURSOR)
+IF_MATCH = Parameter(
+    "If-Match", "The `ETag` that the latest GET gave.", {"type": "string", "examples": ['"1"']}, required=True
+)
+ETAG = Parameter("ETag", "The version, to be sent as `If-Match` with a change.", required=True)
+LOCATION = Parameter("Location", "Where this can be read.", {"type": "string", "format": "uri-reference"})
+
+
+def _id(prefix: str) -> Schema:
+    return {"type": "string", "pattern": ids.pattern(prefix)}
+
+
+PATH = {
+    each.name: each
+    for each in (
+        Parameter("event_id", "The event's id.", _id("evt")),
+        Parameter("endpoint_id", "The endpoint's id.", _id("ep")),
+        Parameter("delivery_id", "The delivery's id.", _id("")),
+        Parameter("replay_id", "The bulk replay's id.", _id("rp")),
+    )
+}
+"""What the parts of paths are."""

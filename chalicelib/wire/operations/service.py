@@ -1,0 +1,42 @@
+"""The operations about Relay itself; they need no key."""
+
+from chalicelib.domain.errors import ErrorCode
+from chalicelib.wire import answers
+from chalicelib.wire.operations.operation import Answer, Operation, Parameter
+
+_READINESS = answers.ReadyAnswer
+_IF_NONE_MATCH = Parameter("If-None-Match", "The `ETag` of a document that is there already.")
+_ETAG = Parameter("ETag", "Changes when the document does.", required=True)
+
+SERVICE = (
+    Operation(
+        method="GET",
+        path="/healthz",
+        id="healthz",
+        says="Say that the function runs.",
+        roles=None,
+        answers={200: Answer("It runs.", answers.AliveAnswer)},
+    ),
+    Operation(
+        method="GET",
+        path="/readyz",
+        id="readyz",
+        says="Say whether Relay can work, and what of it cannot.",
+        roles=None,
+        answers={200: Answer("It can.", _READINESS), 503: Answer("It cannot.", _READINESS)},
+        errors=frozenset({ErrorCode.INTERNAL_ERROR}),
+    ),
+    Operation(
+        method="GET",
+        path="/openapi.json",
+        id="openapi",
+        says="Give this document.",
+        roles=None,
+        headers=(_IF_NONE_MATCH,),
+        answers={
+            200: Answer("This document.", dict[str, object], (_ETAG,)),
+            304: Answer("It is as `If-None-Match` says.", headers=(_ETAG,)),
+        },
+        errors=frozenset({ErrorCode.INTERNAL_ERROR}),
+    ),
+)
