@@ -9,7 +9,7 @@ TIERS := tests/unit tests/contract tests/handlers tests/infra tests/e2e
 CODE := $(wildcard app.py) chalicelib infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dev api-restart receiver unit test check format package bench bench-isolation bench-replays bench-hold chaos rebuild lock clean
+.PHONY: help dev api-restart receiver unit test check format package bench bench-isolation bench-replays bench-sender bench-hold chaos rebuild lock clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -52,6 +52,9 @@ bench-isolation: .venv/ready .venv-emulator/ready ## measure what misbehaving en
 
 bench-replays: .venv/ready .venv-emulator/ready ## measure what a bulk replay does to first attempts of the same endpoint
 	@$(RUN) tests.bench.during_replays
+
+bench-sender: .venv/ready ## measure the CPU of one POST over TLS against other senders
+	@$(RUN) tests.bench.sender
 
 bench-hold: .venv/ready ## count what holding a backlog costs in AWS calls, in simulated time
 	@$(RUN) tests.bench.hold

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from infra import policy
+from infra import policy, trust
 from infra.archive import make_reproducible
 from infra.overlay import overlay
 
@@ -26,6 +26,8 @@ ROOT: Final = Path(__file__).parent.parent
 STAGE: Final = "prod"
 ARCHIVE: Final = "deployment.zip"
 TEMPLATE: Final = "sam.json"
+AUTHORITIES: Final = Path("chalicelib", "adapters", "http", "authorities")
+"""Where the sender looks for the certificate authorities that go with it."""
 
 _PYTHON: Final = "3.11"
 _GLIBC_MINORS: Final = range(17, 27)
@@ -91,6 +93,7 @@ def _stage(root: Path, staging: Path, wheels: Path) -> None:
     (staging / ".chalice").mkdir()
     shutil.copytree(policy.POLICIES, staging / "infra" / "policies")
     (staging / "vendor").symlink_to(wheels, target_is_directory=True)
+    trust.write(wheels / "certifi" / "cacert.pem", staging / AUTHORITIES)
 
 
 def _wheels(root: Path, architecture: str) -> Path:
