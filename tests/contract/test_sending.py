@@ -19,6 +19,7 @@ from chalicelib.application.ports import Finished, Outbox, Sender
 from chalicelib.domain.outcome import Fault
 from chalicelib.domain.request import Request
 from chalicelib.domain.target import Policy
+from infra import trust
 from tests.fakes.fixed_clock import FixedClock
 from tests.fakes.scripted_sender import HANGS, Answer, ScriptedSender
 from tests.receiver.certificate import self_signed
@@ -176,7 +177,8 @@ def test_one_outbox_never_has_more_in_flight_than_its_limit() -> None:
 def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ssl.SSLContext]:
     """Make the process trust a certificate of 127.0.0.1, and give what serves it."""
     chain_file, key_file = self_signed(tmp_path)
-    monkeypatch.setenv("SSL_CERT_FILE", str(chain_file))
+    trust.write(chain_file, tmp_path / "authorities")
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "authorities"))
     tls_context.cache_clear()
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving.load_cert_chain(chain_file, key_file)
