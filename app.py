@@ -4,6 +4,7 @@ from typing import Any
 
 from chalice.app import CloudWatchEvent, Rate, Response, SQSEvent
 
+from chalicelib.handlers import audit as auditing
 from chalicelib.handlers import delayed_bells as delaying
 from chalicelib.handlers import deliver, deliveries, endpoints, events, http, notices, replays, service
 from chalicelib.handlers import end_owed as ending
@@ -142,6 +143,12 @@ def replay_delivery(delivery_id: str) -> Response:
 def list_notices() -> Response:
     """List what owners were told."""
     return http.answer(app, notices.page)
+
+
+@app.route("/v1/audit", methods=["GET"])
+def list_audit() -> Response:
+    """List who changed what."""
+    return http.answer(app, auditing.page)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/replay", methods=["POST"], content_types=ANY_TYPE)

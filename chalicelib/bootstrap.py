@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from chalicelib.adapters.aws_json import JsonService
     from chalicelib.adapters.clock import SystemClock, SystemDice
+    from chalicelib.adapters.dynamodb.auditing import DynamoAuditing
     from chalicelib.adapters.dynamodb.bulk_replays import DynamoBulkReplays
     from chalicelib.adapters.dynamodb.capturing import DynamoCapturing
     from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints, DynamoKeys
@@ -352,6 +353,14 @@ def noticing() -> "DynamoNoticing":
     from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
 
     return DynamoNoticing(tables())
+
+
+@cache
+def auditing() -> "DynamoAuditing":
+    """Give the store the audit is read from."""
+    from chalicelib.adapters.dynamodb.auditing import DynamoAuditing
+
+    return DynamoAuditing(tables())
 
 
 @cache

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from chalicelib.adapters.dynamodb.auditing import DynamoAuditing
 from chalicelib.adapters.dynamodb.bulk_replays import DynamoBulkReplays
 from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
 from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints, DynamoKeys
@@ -94,6 +95,7 @@ class Stores:
     replaying: "ReplayingOfTests"
     bulk_replays: "BulkReplaysOfTests"
     noticing: DynamoNoticing
+    auditing: DynamoAuditing
 
 
 def stores_over(tables: Tables) -> Stores:
@@ -111,6 +113,7 @@ def stores_over(tables: Tables) -> Stores:
         ReplayingOfTests(tables),
         BulkReplaysOfTests(tables),
         DynamoNoticing(tables),
+        DynamoAuditing(tables),
     )
 
 

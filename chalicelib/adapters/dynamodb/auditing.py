@@ -4,10 +4,47 @@ import json
 from typing import Any
 
 from chalicelib.adapters.dynamodb import keys
-from chalicelib.adapters.dynamodb.records import Insert
-from chalicelib.domain import retention
+from chalicelib.adapters.dynamodb.records import Insert, Span, Tables
+from chalicelib.application.ports import Asking, Page
+from chalicelib.domain import audit, ids, retention
 from chalicelib.domain.audit import Action, Actor, ActorKind, Difference, Record
 from chalicelib.domain.change import Record as Row
+
+_LOOKED_AT = 1_000
+
+
+class DynamoAuditing:
+    """Reads the audit."""
+
+    def __init__(self, tables: Tables) -> None:
+        """Read this table."""
+        self._tables = tables
+
+    def page(self, tenant: str, asking: Asking, after: str, limit: int, now_ms: int) -> Page[Record]:
+        """List a tenant's records, newest first, looking at a bounded number of them."""
+        span = Span(first_id(asking.since_ms), after or _last_id(asking.until_ms), backwards=True)
+        if span.low > span.high:
+            return Page(())
+        at_once = _LOOKED_AT if asking.action or asking.subject else limit
+        stretch = self._tables.query(keys.AUDIT, tenant, span, at_once + 2)
+        found: list[Record] = []
+        for row in stretch.records:
+            if row["sk"] == after or row["ttl"] * 1000 <= now_ms:
+                continue
+            if len(found) == limit:
+                return Page(tuple(found), found[-1].id)
+            record = record_of(row)
+            found += [record] if asking.fits(record) else []
+        return Page(tuple(found), stretch.records[-1]["sk"] if stretch.more else "")
+
+
+def first_id(at_ms: int) -> str:
+    """Give the lowest id a record of a millisecond can have."""
+    return ids.new_id(audit.PREFIX, at_ms, 0)
+
+
+def _last_id(until_ms: int | None) -> str:
+    return f"{audit.PREFIX}_~" if until_ms is None else first_id(until_ms)
 
 
 def recorded(record: Record) -> Insert:

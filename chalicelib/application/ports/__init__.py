@@ -15,6 +15,7 @@ from chalicelib.application.ports.accepting import (
     StoredEvent,
     Subscriber,
 )
+from chalicelib.application.ports.auditing import Asking, Auditing
 from chalicelib.application.ports.delivering import (
     Changed,
     Finished,
@@ -51,6 +52,8 @@ __all__ = [
     "Allowance",
     "Allowances",
     "ApiKey",
+    "Asking",
+    "Auditing",
     "Bell",
     "Bells",
     "BulkReplaying",

@@ -7,6 +7,7 @@ or further shapes; a member that is not always there is `NotRequired`, one that 
 TypedDict comes from typing_extensions: pydantic cannot read Python 3.11's own.
 """
 
+from chalicelib.wire.answers.audit import ActorAnswer, AuditAnswer, ExportedAudit, audited, exported
 from chalicelib.wire.answers.deliveries import (
     AttemptAnswer,
     DeadLetterAnswer,
@@ -39,8 +40,10 @@ from chalicelib.wire.answers.service import AliveAnswer, ReadyAnswer
 
 __all__ = [
     "AcceptedAnswer",
+    "ActorAnswer",
     "AliveAnswer",
     "AttemptAnswer",
+    "AuditAnswer",
     "BacklogAnswer",
     "BatchAnswer",
     "BatchItemAnswer",
@@ -50,6 +53,7 @@ __all__ = [
     "DeliveryAnswer",
     "EndpointAnswer",
     "EventAnswer",
+    "ExportedAudit",
     "HealthAnswer",
     "HoldAnswer",
     "HourAnswer",
@@ -57,6 +61,7 @@ __all__ = [
     "ReadyAnswer",
     "ReplayAnswer",
     "attempt",
+    "audited",
     "backlog",
     "bulk_replay",
     "created_endpoint",
@@ -64,6 +69,7 @@ __all__ = [
     "delivery",
     "endpoint",
     "event",
+    "exported",
     "health",
     "hold",
     "hour",

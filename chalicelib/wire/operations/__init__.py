@@ -6,6 +6,7 @@ with the routes of app.py, and tests/handlers/relay.py holds each answer to what
 
 from collections.abc import Mapping
 
+from chalicelib.wire.operations.audit import AUDIT
 from chalicelib.wire.operations.deliveries import DELIVERIES
 from chalicelib.wire.operations.endpoints import ENDPOINTS
 from chalicelib.wire.operations.events import EVENTS
@@ -14,7 +15,7 @@ from chalicelib.wire.operations.service import SERVICE
 
 __all__ = ["OPERATIONS", "PATH", "Answer", "Bytes", "ListOf", "Operation", "Parameter", "find"]
 
-OPERATIONS = (*EVENTS, *ENDPOINTS, *DELIVERIES, *SERVICE)
+OPERATIONS = (*EVENTS, *ENDPOINTS, *DELIVERIES, *AUDIT, *SERVICE)
 _FOUND: Mapping[tuple[str, str], Operation] = {(each.method, each.path): each for each in OPERATIONS}
 
 

@@ -1,0 +1,51 @@
+"""Routes of the audit."""
+
+from chalice.app import Response
+
+from chalicelib import bootstrap
+from chalicelib.application.ports import Asking
+from chalicelib.domain import audit, ids
+from chalicelib.domain.audit import Action
+from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.handlers import http
+from chalicelib.handlers.http import Asked
+from chalicelib.wire import answers, bodies
+from chalicelib.wire.operations.audit import SUBJECT_MAX
+
+_FILTERS = ("action", "subject", "since", "until")
+
+
+def page(asked: Asked) -> Response:
+    """List who changed what of a tenant's, newest first; for admins, as addresses and keys are named."""
+    asking = _asking(asked)
+    listing = " ".join(["audit", *(asked.query.get(each, "-") for each in _FILTERS)])
+    after, limit = asked.page(listing, is_place=lambda place: ids.is_id(place, audit.PREFIX))
+    now_ms = bootstrap.clock().now_ms()
+    found = bootstrap.auditing().page(asked.caller.tenant, asking, after, limit, now_ms)
+    return http.listed([answers.audited(each) for each in found.items], listing, found.after)
+
+
+def _asking(asked: Asked) -> Asking:
+    given = asked.query
+    since, until = (_moment_ms(given.get(each), each) for each in ("since", "until"))
+    subject = given.get("subject", "")
+    if len(subject) > SUBJECT_MAX:
+        raise _wrong("subject", "the id of a thing")
+    return Asking(_action(given.get("action")), subject, since or 0, until)
+
+
+def _moment_ms(text: str | None, field: str) -> int | None:
+    return None if text is None else max(0, bodies.moment_ms(text, field))
+
+
+def _action(text: str | None) -> Action | None:
+    if text is None:
+        return None
+    try:
+        return Action(text)
+    except ValueError:
+        raise _wrong("action", "one of: " + ", ".join(Action)) from None
+
+
+def _wrong(field: str, expected: str) -> RelayError:
+    return RelayError(ErrorCode.FIELD_INVALID, f"`{field}` is not valid.", field=field, expected=expected)
