@@ -118,7 +118,8 @@ class Sending:
         after_s, within_s = self._when(visit, moment_us)
         if after_s <= within_s:
             visit.last_us = max(moment_us, self.clock.now_us())
-            visit.sending[owed.key] = Underway(owed, endpoint, row.taken_us, moment_us)
+            kept = requests.kept(endpoint, request)
+            visit.sending[owed.key] = Underway(owed, endpoint, row.taken_us, moment_us, kept)
             outbox.start(owed.key, request, after_s, within_s)
         else:
             visit.more = True

@@ -85,7 +85,7 @@ class Settlement:
         visit.told.append(told_of(verdict, finished.reply))
         held = self.holding.of(visit, sent, finished.began_ms)
         turn_ms = -(-max(sent.turn_us, sent.paced_us) // 1000)
-        timing = Timing(finished.began_ms, finished.ended_ms, self.dice.jitter(), held, turn_ms)
+        timing = Timing(finished.began_ms, finished.ended_ms, self.dice.jitter(), held, turn_ms, sent.kept)
         step = after_send(owed, finished.reply, verdict, endpoint.retry_profile, timing)
         if isinstance(step, Again):
             visit.stop()

@@ -12,6 +12,7 @@ from chalicelib.domain import backoff, ids
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.gate import HoldReason, of_replays
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome, Reply, Verdict
+from chalicelib.domain.sent import Sent
 
 UNKNOWN_MAX = 5
 
@@ -110,6 +111,7 @@ class Attempt:
     `response` is the start of the answer's body. `queue_ms` is all its wait, from when it was ready to when
     it was sent. `held_ms` is how much of that it spent because its endpoint was held or paced, `held_for` why
     it last was; `processing_ms` how much from its turn on: it was read again, signed and given a connection.
+    `sent` is what is kept of the request, if one may have left.
     """
 
     delivery_id: str
@@ -132,6 +134,7 @@ class Attempt:
     held_for: HoldReason | None = None
     processing_ms: int = 0
     tls_ms: int = 0
+    sent: Sent | None = None
 
     @property
     def stood_ms(self) -> int:
@@ -206,7 +209,7 @@ class Held:
 class Timing:
     """When a send began and ended (Unix ms), the jitter of its retry in [0, 1], and how it was held.
 
-    `turn_ms` is when its turn came, 0 if that is not known.
+    `turn_ms` is when its turn came, 0 if that is not known; `sent` what is kept of the request.
     """
 
     began_ms: int
@@ -214,6 +217,7 @@ class Timing:
     jitter: float
     held: Held = Held()
     turn_ms: int = 0
+    sent: Sent | None = None
 
     @property
     def processing_ms(self) -> int:
@@ -263,6 +267,7 @@ def after_send(owed: Owed, reply: Reply, verdict: Verdict, profile: RetryProfile
         held_for=timing.held.reason,
         processing_ms=timing.processing_ms,
         tls_ms=reply.tls_ms,
+        sent=None if reply.unsent else timing.sent,
     )
     if verdict.outcome is Outcome.SUCCESS:
         return Arrived(attempt)

@@ -61,7 +61,8 @@ class Reply:
     """What came back from one send: a status, or the fault that stood in its way.
 
     `body` is the start of the response, at most the response cap. Times are milliseconds: resolving and
-    connecting, the TLS handshake, from the start to the first byte and to the end.
+    connecting, the TLS handshake, from the start to the first byte and to the end. `unsent`: nothing
+    of the request has left.
     """
 
     status: int | None = None
@@ -74,6 +75,7 @@ class Reply:
     tls_ms: int = 0
     first_byte_ms: int = 0
     total_ms: int = 0
+    unsent: bool = False
 
     def header(self, name: str) -> str | None:
         """Give a response header's first value, whatever its case."""
@@ -91,6 +93,18 @@ class Verdict:
     holds_endpoint: bool = False
     disables_endpoint: bool = False
 
+
+BEFORE_SENDING = frozenset(
+    {
+        Fault.REFUSED,
+        Fault.BAD_URL,
+        Fault.DNS_FAILED,
+        Fault.CONNECT_FAILED,
+        Fault.CONNECT_TIMEOUT,
+        Fault.TLS_FAILED,
+    }
+)
+"""Faults that stand before anything is sent."""
 
 _ALWAYS_RETRIED = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 _MAY_DEFER = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})

@@ -3,7 +3,7 @@
 The contract is DESIGN §6; a test freezes it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -11,8 +11,10 @@ from chalicelib.domain import signing
 from chalicelib.domain.delivery import Owed
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.event import Event
+from chalicelib.domain.sent import Sent
 
 VERSION = "1.0.0"
+METHOD = "POST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,30 @@ class Request:
 def build(endpoint: Endpoint, event: Event, owed: Owed, secrets: Sequence[str], now_s: int) -> Request:
     """Build and sign the request of a delivery's next attempt; `secrets` newest first, now in Unix s."""
     identity = signing.signature_headers(endpoint.signature, secrets, owed.delivery_id, now_s, event.body)
-    headers = {
+    headers = _headers(identity, event, owed, f"Relay/{VERSION}")
+    return Request(endpoint.url, (*headers.items(), *endpoint.headers), event.body)
+
+
+def kept(endpoint: Endpoint, request: Request) -> Sent:
+    """Say what history keeps of a request to an endpoint."""
+    of = dict(request.headers)
+    _, timestamp, signature = (of[name] for name in signing.IDENTITY[endpoint.signature])
+    custom = tuple(name for name, _ in endpoint.headers)
+    return Sent(request.url, endpoint.signature, int(timestamp), signature, of["User-Agent"], custom)
+
+
+def again(sent: Sent, event: Event, owed: Owed, mask: str) -> tuple[tuple[str, str], ...]:
+    """Give the headers of a request of the past, from what was kept of it; `owed` as it was then.
+
+    The values of custom headers are masked.
+    """
+    identity = signing.identity_headers(sent.form, owed.delivery_id, sent.timestamp, sent.signature)
+    headers = _headers(identity, event, owed, sent.agent)
+    return (*headers.items(), *((name, mask) for name in sent.custom))
+
+
+def _headers(identity: Mapping[str, str], event: Event, owed: Owed, agent: str) -> dict[str, str]:
+    return {
         **identity,
         "Relay-Event-Id": event.id,
         "Relay-Event-Type": event.type,
@@ -39,9 +64,8 @@ def build(endpoint: Endpoint, event: Event, owed: Owed, secrets: Sequence[str], 
         "Content-Length": str(len(event.body)),
         "Accept": "*/*",
         "Accept-Encoding": "identity",
-        "User-Agent": f"Relay/{VERSION}",
+        "User-Agent": agent,
     }
-    return Request(endpoint.url, (*headers.items(), *endpoint.headers), event.body)
 
 
 def event_time(received_ms: int) -> str:

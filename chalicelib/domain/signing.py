@@ -29,6 +29,13 @@ class SignatureForm(StrEnum):
     STANDARD = "standard"
 
 
+IDENTITY = {
+    SignatureForm.RELAY: ("Relay-Delivery-Id", "Relay-Timestamp", "Relay-Signature"),
+    SignatureForm.STANDARD: ("webhook-id", "webhook-timestamp", "webhook-signature"),
+}
+"""The three headers of each form: whose delivery, when it was signed, and the signatures."""
+
+
 class BadSecretError(ValueError):
     """A secret no signature may be made with; the words name what is wrong, never the secret."""
 
@@ -73,20 +80,23 @@ def signature_headers(
     form: SignatureForm, secrets: Iterable[str], delivery_id: str, timestamp: int, body: bytes
 ) -> dict[str, str]:
     """Make the three identity headers of a request, one signature per live secret, newest first."""
+    signature = _signatures(form, secrets, delivery_id, timestamp, body)
+    return identity_headers(form, delivery_id, timestamp, signature)
+
+
+def identity_headers(form: SignatureForm, delivery_id: str, timestamp: int, signature: str) -> dict[str, str]:
+    """Write the three identity headers of a request that has been signed."""
+    return dict(zip(IDENTITY[form], (delivery_id, str(timestamp), signature), strict=True))
+
+
+def _signatures(
+    form: SignatureForm, secrets: Iterable[str], delivery_id: str, timestamp: int, body: bytes
+) -> str:
     match form:
         case SignatureForm.RELAY:
-            return {
-                "Relay-Delivery-Id": delivery_id,
-                "Relay-Timestamp": str(timestamp),
-                "Relay-Signature": ",".join(sign_relay(secret, timestamp, body) for secret in secrets),
-            }
+            return ",".join(sign_relay(secret, timestamp, body) for secret in secrets)
         case SignatureForm.STANDARD:
-            made = (sign_standard(secret, delivery_id, timestamp, body) for secret in secrets)
-            return {
-                "webhook-id": delivery_id,
-                "webhook-timestamp": str(timestamp),
-                "webhook-signature": " ".join(made),
-            }
+            return " ".join(sign_standard(secret, delivery_id, timestamp, body) for secret in secrets)
 
 
 def fresh(sent_at: datetime, now: datetime) -> bool:

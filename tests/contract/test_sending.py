@@ -201,3 +201,23 @@ def test_the_handshake_is_told_apart_from_connecting_and_a_kept_connection_has_n
     assert first.tls_ms > 0
     assert first.connect_ms + first.tls_ms <= first.first_byte_ms + 1 <= first.total_ms + 1
     assert (second.connect_ms, second.tls_ms) == (0, 0)
+
+
+def test_a_send_says_whether_anything_of_it_may_have_left() -> None:
+    with ExitStack() as stack, Receiver() as receiver:
+        lines = over_sockets(stack, timeout_s=5.0)
+        nobody = receiver.url("/sink").replace(f":{receiver.port}/", ":1/")
+        urls = {
+            "taken": receiver.url("/sink"),
+            "broken off": receiver.url("/close"),
+            "nobody there": nobody,
+            "no address": "http://nobody.invalid/",
+            "no url": "ftp://receiver.example/",
+            "led astray": receiver.url("/redirect?to=ftp://receiver.example/"),
+            "led nowhere": receiver.url(f"/redirect?to={nobody}"),
+        }
+        with lines.sender.outbox() as outbox:
+            for name, url in urls.items():
+                outbox.start(name, request_to(url))
+            unsent = {each.key: each.reply.unsent for each in all_of(outbox, len(urls))}
+    assert {name for name, nothing in unsent.items() if nothing} == {"nobody there", "no address", "no url"}

@@ -20,7 +20,11 @@ from chalicelib.domain.endpoint import (
 from chalicelib.domain.event import Event, packed, unpacked
 from chalicelib.domain.gate import HoldReason, Spell, Tally
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome
+from chalicelib.domain.sent import Sent
 from chalicelib.domain.signing import SignatureForm
+
+_NOT_TOLD_APART = (0, 0)
+"""Processing and TLS in rows that are older than the two."""
 
 
 def event_row(stored: StoredEvent) -> dict[str, Any]:
@@ -130,6 +134,7 @@ def attempt_row(attempt: Attempt) -> dict[str, Any]:
         "next_ms": attempt.next_ms,
         "held_ms": attempt.held_ms,
         "held_for": attempt.held_for.value if attempt.held_for else "",
+        "sent": _sent(attempt.sent) if attempt.sent else [],
         "ttl": retention.history_until_s(attempt.at_ms),
     }
     return {name: value for name, value in row.items() if value}
@@ -181,7 +186,8 @@ def attempt_of(record: Record) -> Attempt:
     """Read an attempt."""
     delivery, generation, number = record["sk"].split("#")
     fault = record.get("fault")
-    queue_ms, connect_ms, first_byte_ms, total_ms, processing_ms, tls_ms = record["took_ms"]
+    queue_ms, connect_ms, first_byte_ms, total_ms, *rest = record["took_ms"]
+    processing_ms, tls_ms = rest or _NOT_TOLD_APART
     return Attempt(
         delivery,
         int(generation),
@@ -203,7 +209,18 @@ def attempt_of(record: Record) -> Attempt:
         HoldReason(record["held_for"]) if "held_for" in record else None,
         processing_ms,
         tls_ms,
+        _sent_of(record["sent"]) if "sent" in record else None,
     )
+
+
+def _sent(sent: Sent) -> list[str | int]:
+    """Write what is kept of a request as one list: a name for each part would cost more than the part."""
+    return [sent.form.value, sent.timestamp, sent.signature, sent.agent, sent.url, *sent.custom]
+
+
+def _sent_of(parts: list[Any]) -> Sent:
+    form, timestamp, signature, agent, url, *custom = parts
+    return Sent(url, SignatureForm(form), timestamp, signature, agent, tuple(custom))
 
 
 def hold_row(spell: Spell) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
 
-from chalicelib.domain.outcome import Fault
+from chalicelib.domain.outcome import BEFORE_SENDING, Fault
 from chalicelib.domain.target import Policy, Target, address_allowed
 
 # Both bound what an answer over the cap costs on the wire: the socket may be emptied once before the cap is
@@ -26,13 +26,17 @@ Resolve = Callable[[str], Awaitable[list[str]]]
 
 
 class TransportFault(Exception):  # noqa: N818 - a recorded outcome of the endpoint, not our error
-    """What stood in the way of an answer: the fault, and plain words for the endpoint's owner."""
+    """What stood in the way of an answer: the fault, and plain words for the endpoint's owner.
 
-    def __init__(self, fault: Fault, detail: str) -> None:
-        """Keep the fault and the words."""
+    `left` says whether something of the request may have been sent by then.
+    """
+
+    def __init__(self, fault: Fault, detail: str, *, left: bool | None = None) -> None:
+        """Keep the fault and the words; the fault says whether something has left, unless it was told."""
         super().__init__(detail)
         self.fault = fault
         self.detail = detail
+        self.left = fault not in BEFORE_SENDING if left is None else left
 
 
 @cache

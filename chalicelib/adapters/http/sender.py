@@ -23,6 +23,8 @@ from chalicelib.domain.target import URL_MAX
 REDIRECTS_MAX = 3
 _FOLLOWED = frozenset({307, 308})
 _HEADER_MAX = 256
+_UNWRITABLE = (h11.LocalProtocolError, UnicodeEncodeError)
+_CANNOT_BE_WRITTEN = "the request cannot be written as HTTP"
 _VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 _HEADERS_KEPT = {
     "retry-after": _HEADER_MAX,
@@ -64,13 +66,21 @@ class GuardedSender:
         except TimeoutError:
             reply = Reply(fault=Fault.TIMEOUT, detail="no answer within the total timeout")
         except TransportFault as error:
-            reply = Reply(fault=error.fault, detail=error.detail)
-        except (h11.LocalProtocolError, UnicodeEncodeError):
-            reply = Reply(fault=Fault.BAD_URL, detail="the request cannot be written as HTTP")
+            reply = Reply(fault=error.fault, detail=error.detail, unsent=not error.left)
+        except _UNWRITABLE:
+            reply = Reply(fault=Fault.BAD_URL, detail=_CANNOT_BE_WRITTEN, unsent=True)
         return replace(reply, total_ms=_since(began))
 
     async def _follow(self, request: Request, deadline: float) -> Reply:
         reply = await self._once(request, deadline)
+        try:
+            return await self._redirected(request, reply, deadline)
+        except TransportFault as error:
+            raise TransportFault(error.fault, error.detail, left=True) from error
+        except _UNWRITABLE as error:
+            raise TransportFault(Fault.BAD_URL, _CANNOT_BE_WRITTEN, left=True) from error
+
+    async def _redirected(self, request: Request, reply: Reply, deadline: float) -> Reply:
         for _ in range(REDIRECTS_MAX):
             location = reply.header("location")
             if reply.status not in _FOLLOWED or not location:

@@ -242,7 +242,7 @@ async def _told(answer: Awaitable[Answer]) -> Answer:
     try:
         return replace(await answer, detail=SENT_AGAIN)
     except TransportFault as fault:
-        raise TransportFault(fault.fault, f"{SENT_AGAIN}; {fault.detail}") from fault
+        raise TransportFault(fault.fault, f"{SENT_AGAIN}; {fault.detail}", left=True) from fault
 
 
 def _fault(error: h11.RemoteProtocolError, *, ended: bool) -> TransportFault:

@@ -7,7 +7,8 @@ from io import BytesIO
 
 import pytest
 
-from chalicelib.domain.delivery import Lane
+from chalicelib.domain import request as requests
+from chalicelib.domain.delivery import Lane, Owed
 from chalicelib.domain.endpoint import ORDERED_LANE, Ordering, header_fault
 from chalicelib.domain.request import VERSION, Request, build, event_time
 from chalicelib.domain.signing import SignatureForm, verify
@@ -218,3 +219,18 @@ def test_f133_event_times_are_utc_with_milliseconds_wherever_relay_runs(
 def test_every_millisecond_of_a_second_is_written_as_it_is() -> None:
     for millisecond in range(1000):
         assert event_time(RECEIVED_S * 1000 + millisecond).endswith(f"16:00:00.{millisecond:03d}Z")
+
+
+@FORMS
+@pytest.mark.parametrize("row", [owed(), owed(made=2, generation=1, sequence=41)])
+def test_a_request_of_the_past_is_told_header_by_header_from_what_is_kept(
+    form: SignatureForm, row: Owed
+) -> None:
+    receiver = endpoint(signature=form, headers=(("X-Team", "billing"), ("x-key", "k1")))
+    request = build(receiver, event(BODY), row, [SECRET, OTHER_SECRET], SENT_S)
+    kept = requests.kept(receiver, request)
+    assert requests.again(kept, event(BODY), row, "masked") == tuple(
+        (name, "masked" if name in {"X-Team", "x-key"} else value) for name, value in request.headers
+    )
+    assert kept.url == request.url
+    assert not any(value in repr(kept) for value in ("billing", "k1", SECRET, kept.signature))
