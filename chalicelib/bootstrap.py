@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chalicelib import settings as configuration
 from chalicelib.application.admission import Admission
-from chalicelib.application.authenticate import Authenticate, development_key
+from chalicelib.application.authenticate import Authenticate, KnownKeys
 from chalicelib.application.bulk_replay import OrderReplays, ReplayMany
 from chalicelib.application.deliver import Deliver
 from chalicelib.application.end_owed import EndOwed
@@ -26,9 +26,14 @@ from chalicelib.application.reconcile import Reconcile
 from chalicelib.application.replay import Replay
 from chalicelib.application.retention import Retention
 from chalicelib.application.settlement import Settlement
+from chalicelib.application.tenants import ManageTenants
+from chalicelib.domain.api_key import ApiKey, development_key
 from chalicelib.domain.gate import SECOND, Rules
 from chalicelib.domain.notice import NoticeRules
+from chalicelib.domain.secret import Secret
+from chalicelib.domain.step_up import DEVELOPMENT_SECRET
 from chalicelib.domain.target import Policy
+from chalicelib.domain.tenant import Tenant, development_tenant
 from chalicelib.settings import SETTLE_MARGIN_SECS, START_MARGIN_SECS, Settings
 
 if TYPE_CHECKING:
@@ -39,9 +44,10 @@ if TYPE_CHECKING:
     from chalicelib.adapters.dynamodb.auditing import DynamoAuditing
     from chalicelib.adapters.dynamodb.bulk_replays import DynamoBulkReplays
     from chalicelib.adapters.dynamodb.capturing import DynamoCapturing
-    from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints, DynamoKeys
+    from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
     from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
     from chalicelib.adapters.dynamodb.tables import DynamoTables
+    from chalicelib.adapters.dynamodb.trusting import DynamoKeys, DynamoTenants
     from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWork
     from chalicelib.adapters.http.sender import GuardedSender
     from chalicelib.adapters.kms import KmsSealer
@@ -162,9 +168,17 @@ def endpoints() -> "DynamoEndpoints":
 @cache
 def api_keys() -> "DynamoKeys":
     """Give the store of API keys."""
-    from chalicelib.adapters.dynamodb.endpoints import DynamoKeys
+    from chalicelib.adapters.dynamodb.trusting import DynamoKeys
 
     return DynamoKeys(tables())
+
+
+@cache
+def tenants() -> "DynamoTenants":
+    """Give the store of tenants."""
+    from chalicelib.adapters.dynamodb.trusting import DynamoTenants
+
+    return DynamoTenants(tables())
 
 
 @cache
@@ -314,7 +328,9 @@ def replay_many() -> ReplayMany:
 @cache
 def authenticate() -> Authenticate:
     """Give the use case that says who asks."""
-    return Authenticate(api_keys(), settings().allow_keyless)
+    of = settings()
+    known = KnownKeys(of.key_cache_secs * 1000)
+    return Authenticate(api_keys(), known, clock(), of.allow_keyless, of.operator_key_sha256)
 
 
 @cache
@@ -392,8 +408,22 @@ def rebuild() -> Rebuild:
     return Rebuild(DynamoRebuilding(tables()), clock(), rules())
 
 
-def seed_development() -> None:
-    """Write the fixed development key of the default tenant; only an emulator gets one."""
+@cache
+def manage_tenants() -> ManageTenants:
+    """Give the use case behind the routes of tenants."""
+    from chalicelib.adapters.totp import PyotpCodes
+
+    return ManageTenants(tenants(), sealer(), PyotpCodes(), clock(), dice())
+
+
+def seed(tenant: Tenant, key: ApiKey) -> None:
+    """Write a tenant with a known second factor, unless it is there, and a key; for emulators alone."""
     if settings().real_aws:
-        raise configuration.SettingsError("the development key is for emulators (AWS_ENDPOINT_URL)")
-    api_keys().put(development_key())
+        raise configuration.SettingsError("a development key is for emulators (AWS_ENDPOINT_URL)")
+    manage_tenants().seed(tenant, key, Secret(DEVELOPMENT_SECRET))
+    api_keys().put(key)
+
+
+def seed_development() -> None:
+    """Write the default tenant with its fixed key and second factor; only an emulator gets one."""
+    seed(development_tenant(clock().now_ms()), development_key())

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from chalicelib.domain.api_key import DEVELOPMENT_OPERATOR_KEY, digest
+
 PREFIX = "RELAY_"
 SETTLE_MARGIN_SECS = 2
 # What may pass between admission and the last send of a lease: without it no send would ever start.
@@ -80,6 +82,8 @@ class Settings(BaseModel):
     require_https: bool = True
     allowed_ports: Ports = frozenset({443})
     allow_keyless: bool = False
+    key_cache_secs: Annotated[int, Field(ge=0, le=55)] = 30
+    operator_key_sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
     sweep_expired_rows: bool = False
     strict_aws: bool = False
     log_level: Annotated[str, Field(pattern="^(DEBUG|INFO|WARNING|ERROR)$")] = "INFO"
@@ -110,6 +114,11 @@ class Settings(BaseModel):
         if self.allow_keyless and self.real_aws:
             raise ValueError(
                 "RELAY_ALLOW_KEYLESS lets anyone in and works only with an emulator (AWS_ENDPOINT_URL)"
+            )
+        if self.operator_key_sha256 == digest(DEVELOPMENT_OPERATOR_KEY) and self.real_aws:
+            raise ValueError(
+                "RELAY_OPERATOR_KEY_SHA256 is that of the development key, which everybody knows; it"
+                " works only with an emulator (AWS_ENDPOINT_URL)"
             )
         return self
 

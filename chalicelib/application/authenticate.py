@@ -1,86 +1,142 @@
-"""Who is asking: API keys, their roles, and the development tenant."""
+"""Who is asking: API keys, their roles, the operator, and the development tenant."""
 
-import hashlib
 import hmac
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
-from chalicelib.application.ports import ApiKey, Keys
+from chalicelib.application.ports import Clock, Credential, Keys, Unavailable
+from chalicelib.domain import api_key
+from chalicelib.domain.api_key import DEVELOPMENT_ID, Role
 from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.domain.tenant import DEFAULT_TENANT, NOBODY, Tenant, development_tenant
 
-DEFAULT_TENANT = "default"
-DEVELOPMENT_KEY = "relay_default.development.local-development-only"
-KEY_PREFIX = "relay_"
-_KEY_PARTS = 3
-_KEY_MAX = 512
-
-
-class Role(StrEnum):
-    """What a key may do."""
-
-    PRODUCER = "producer"
-    VIEWER = "viewer"
-    ADMIN = "admin"
+KNOWN_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is asking: a tenant, in a role, by a key (none where none is needed)."""
+    """Who is asking: a tenant, in a role, by a key. `account` is the tenant as it was a moment ago.
+
+    The operator's has no tenant. Where no key is needed, the caller without one has the development key's id.
+    """
 
     tenant: str
     role: Role
     key_id: str = ""
+    account: Tenant = NOBODY
+
+    @property
+    def is_operator(self) -> bool:
+        """Say whether it is the installation's operator."""
+        return self.role is Role.OPERATOR
 
     def must_be(self, *roles: Role) -> None:
-        """Raise RelayError unless the caller has one of these roles; an admin may do all."""
-        if self.role is not Role.ADMIN and self.role not in roles:
+        """Raise RelayError unless the caller has one of these roles."""
+        if self.role not in roles:
+            named = " or ".join(sorted(roles))
             raise RelayError(
                 ErrorCode.FORBIDDEN,
                 f"This key's role is `{self.role}`, which may not do this.",
-                expected="a key with the role " + " or ".join(sorted({*roles, Role.ADMIN})),
+                expected=f"a key with the role {named}",
             )
+
+
+class KnownKeys:
+    """What one process remembers of keys and their tenants, for a bounded time, so many at most.
+
+    A key revoked elsewhere is good here until then; what no key has is never remembered.
+    """
+
+    def __init__(self, keep_ms: int) -> None:
+        """Remember nothing yet, and nothing for longer than this."""
+        self._keep_ms = keep_ms
+        self._read: dict[tuple[str, str], tuple[int, Credential]] = {}
+
+    def get(
+        self, names: tuple[str, str], now_ms: int, read: Callable[[str, str], Credential | None]
+    ) -> Credential | None:
+        """Give what is known of a key, read if it is not known, or no longer."""
+        read_ms, known = self._read.get(names, (0, None))
+        if known is not None and read_ms <= now_ms < read_ms + self._keep_ms:
+            return known
+        found = read(*names)
+        if found is None:
+            self.forget(*names)
+        else:
+            if len(self._read) >= KNOWN_MAX:
+                self._read.clear()
+            self._read[names] = (now_ms, found)
+        return found
+
+    def change(self, credential: Credential) -> None:
+        """Remember a known key otherwise, for no longer than it was to be."""
+        names = credential.key.tenant, credential.key.id
+        if names in self._read:
+            self._read[names] = (self._read[names][0], credential)
+
+    def forget(self, tenant: str, key_id: str) -> None:
+        """Forget a key at once: it was revoked here."""
+        self._read.pop((tenant, key_id), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticate:
     """Turns an Authorization header into a caller.
 
-    With `keyless`, a request without one is the default tenant's.
+    With `keyless`, a request without one is the default tenant's. The operator's key is known by its hash
+    alone; without that there is no operator.
     """
 
     keys: Keys
-    keyless: bool
+    known: KnownKeys
+    clock: Clock
+    keyless: bool = False
+    operator_digest: str = ""
 
     def caller(self, authorization: str | None) -> Caller:
         """Say who is asking, or raise RelayError."""
         if authorization is None and self.keyless:
-            return Caller(DEFAULT_TENANT, Role.ADMIN)
-        scheme, _, text = (authorization or "").partition(" ")
-        parts = text.strip().removeprefix(KEY_PREFIX).split(".")
-        if (
-            scheme.lower() != "bearer"
-            or len(parts) != _KEY_PARTS
-            or len(text) > _KEY_MAX
-            or not text.isascii()
-        ):
+            return self._anyone()
+        scheme, _, given = (authorization or "").partition(" ")
+        text = given.strip()
+        names = api_key.names_in(text) if scheme.lower() == "bearer" else None
+        if names is None:
             raise _unknown()
-        tenant, key_id, _ = parts
-        stored = self.keys.find(tenant, key_id) if tenant and key_id else None
-        given = digest(text.strip())
-        if not hmac.compare_digest(given, stored.digest if stored else "") or stored is None:
+        return self._operator(text) if names == ("", api_key.OPERATOR) else self._holder(names, text)
+
+    def _anyone(self) -> Caller:
+        names = DEFAULT_TENANT, DEVELOPMENT_ID
+        found = self.known.get(names, self.clock.now_ms(), self.keys.credential)
+        account = found.tenant if found else None
+        return Caller(DEFAULT_TENANT, Role.ADMIN, DEVELOPMENT_ID, account or development_tenant())
+
+    def _operator(self, text: str) -> Caller:
+        if not self.operator_digest or not _same(api_key.digest(text), self.operator_digest):
             raise _unknown()
-        return Caller(stored.tenant, Role(stored.role), stored.id)
+        return Caller("", Role.OPERATOR, api_key.OPERATOR)
+
+    def _holder(self, names: tuple[str, str], text: str) -> Caller:
+        now_ms = self.clock.now_ms()
+        found = self.known.get(names, now_ms, self.keys.credential)
+        if not _same(api_key.digest(text), found.key.digest if found else "") or found is None:
+            raise _unknown()
+        account = found.tenant or (Tenant(found.key.tenant) if self.keyless else None)
+        if account is None or found.key.expired(now_ms):
+            raise _unknown()
+        self._note_use(found, now_ms)
+        return Caller(found.key.tenant, found.key.role, found.key.id, account)
+
+    def _note_use(self, found: Credential, now_ms: int) -> None:
+        """Write down that a key is used, every few minutes; a request does not fail by that."""
+        if found.key.use_is_due(now_ms):
+            self.known.change(replace(found, key=found.key.used(now_ms)))
+            with suppress(Unavailable):
+                self.keys.note_use(found.key, now_ms)
 
 
-def digest(key: str) -> str:
-    """Hash an API key as it is stored; keys are random, so a plain hash keeps them."""
-    return hashlib.sha256(key.encode()).hexdigest()
-
-
-def development_key() -> ApiKey:
-    """Give the stored form of the fixed key of the local default tenant."""
-    tenant, key_id, _ = DEVELOPMENT_KEY.removeprefix(KEY_PREFIX).split(".")
-    return ApiKey(tenant, key_id, digest(DEVELOPMENT_KEY), Role.ADMIN.value)
+def _same(digest: str, stored: str) -> bool:
+    return hmac.compare_digest(digest, stored)
 
 
 def _unknown() -> RelayError:

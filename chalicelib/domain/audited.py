@@ -3,11 +3,15 @@
 A test holds it to the answers. Secrets and the values of custom headers are in neither.
 """
 
+from dataclasses import asdict
+
+from chalicelib.domain.api_key import ApiKey
 from chalicelib.domain.audit import Difference, difference
 from chalicelib.domain.bulk_replay import BulkReplay
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.request import event_time
 from chalicelib.domain.secret import MASK
+from chalicelib.domain.tenant import Tenant
 
 
 def endpoint(of: Endpoint) -> dict[str, object]:
@@ -56,6 +60,26 @@ def bulk_replay_begun(of: BulkReplay) -> Difference:
             "state": of.state.value,
         },
     )
+
+
+def tenant(of: Tenant) -> dict[str, object]:
+    """Show a tenant."""
+    return {
+        "name": of.name,
+        "state": of.state.value,
+        "contacts": list(of.contacts),
+        "quotas": asdict(of.quotas),
+        "sensitive_paths": list(of.sensitive_paths),
+    }
+
+
+def api_key(of: ApiKey) -> dict[str, object]:
+    """Show an API key, of which nothing ever changes."""
+    return {
+        "role": of.role.value,
+        "name": of.name,
+        "expires_at": event_time(of.expires_ms) if of.expires_ms else None,
+    }
 
 
 def _until(expires_s: int | None) -> str:

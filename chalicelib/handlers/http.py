@@ -15,6 +15,7 @@ from chalicelib.application.authenticate import Caller
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain.audit import Actor, ActorKind
 from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.handlers import problems
 from chalicelib.wire import cursor, operations
 from chalicelib.wire.cursor import LIST_DEFAULT, LIST_MAX
@@ -65,7 +66,11 @@ class Asked:
     @property
     def actor(self) -> Actor:
         """Say whose hand this is, for the audit."""
-        return Actor(ActorKind.KEY, self.caller.key_id, self.address)
+        kind = ActorKind.OPERATOR if self.caller.is_operator else ActorKind.KEY
+        return Actor(kind, self.caller.key_id, self.address)
+
+    def elevated(self, action: ElevatedAction) -> None:
+        """Raise RelayError unless a fresh assertion comes with the request; none is asked for yet."""
 
     def page(
         self, listing: str, prefix: str = "", is_place: Callable[[str], bool] | None = None

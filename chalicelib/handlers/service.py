@@ -7,8 +7,8 @@ from functools import cache
 from chalice.app import Request, Response
 
 from chalicelib import bootstrap
-from chalicelib.application.authenticate import DEFAULT_TENANT
 from chalicelib.application.ports import Unavailable
+from chalicelib.domain.tenant import DEFAULT_TENANT
 from chalicelib.handlers import http, problems
 
 

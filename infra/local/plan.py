@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from chalicelib.domain.api_key import DEVELOPMENT_OPERATOR_KEY, digest
 from infra.local.emulator import HOST, Emulator, EmulatorName
 from infra.local.invocation import ACCOUNT, REGION
 from infra.local.processes import Program
@@ -17,6 +18,7 @@ _LEADS_ELSEWHERE = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "
 _SWITCHED_ON = {
     "RELAY_ALLOW_PRIVATE_ENDPOINTS": "true",
     "RELAY_ALLOW_KEYLESS": "true",
+    "RELAY_OPERATOR_KEY_SHA256": digest(DEVELOPMENT_OPERATOR_KEY),
     "RELAY_SWEEP_EXPIRED_ROWS": "true",
 }
 _WORKERS, _API, _RECEIVER, _PREPARE = 1, 2, 3, 4

@@ -10,11 +10,12 @@ import pytest
 from chalicelib.adapters.dynamodb.auditing import DynamoAuditing
 from chalicelib.adapters.dynamodb.bulk_replays import DynamoBulkReplays
 from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
-from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints, DynamoKeys
+from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
 from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
 from chalicelib.adapters.dynamodb.reading import DynamoReading
 from chalicelib.adapters.dynamodb.records import Tables
 from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
+from chalicelib.adapters.dynamodb.trusting import DynamoKeys, DynamoSecondFactors, DynamoTenants
 from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWatching, DynamoWork
 from chalicelib.application import fan_out
 from chalicelib.application.ports import Capture, Idempotency, Owing, StoredEvent, Subscriber
@@ -91,6 +92,8 @@ class Stores:
     watching: DynamoWatching
     endpoints: "EndpointsOfTests"
     keys: DynamoKeys
+    tenants: DynamoTenants
+    second_factors: DynamoSecondFactors
     reading: DynamoReading
     replaying: "ReplayingOfTests"
     bulk_replays: "BulkReplaysOfTests"
@@ -109,6 +112,8 @@ def stores_over(tables: Tables) -> Stores:
         DynamoWatching(tables),
         EndpointsOfTests(tables, RULES),
         DynamoKeys(tables),
+        DynamoTenants(tables),
+        DynamoSecondFactors(tables),
         DynamoReading(tables),
         ReplayingOfTests(tables),
         BulkReplaysOfTests(tables),

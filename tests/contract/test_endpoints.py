@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Insert
-from chalicelib.application.ports import ApiKey, Unavailable
+from chalicelib.application.ports import Unavailable
 from chalicelib.domain import gate as gates
 from chalicelib.domain import ids
 from chalicelib.domain.change import Change
@@ -351,13 +351,3 @@ def test_a_change_of_the_gate_between_reading_and_replacing_is_kept(stores: Stor
     assert stores.endpoints.replace(old, changed(old, limits=Limits(10, 20, 10)))
     gate = gate_of(stores, old)
     assert (gate.fails, gate.slots, gate.cap) == (7, 8, 10)
-
-
-class TestKeys:
-    def test_a_key_is_found_by_its_tenant_alone(self, stores: Stores) -> None:
-        key = ApiKey(TENANT, "key_1", "digest", "producer")
-        stores.keys.put(key)
-        stores.keys.put(key)
-        assert stores.keys.find(TENANT, "key_1") == key
-        assert stores.keys.find(STRANGER, "key_1") is None
-        assert stores.keys.find(TENANT, "key_2") is None

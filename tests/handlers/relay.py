@@ -17,9 +17,9 @@ from botocore.exceptions import ClientError
 import app as lambdas
 from chalicelib import bootstrap
 from chalicelib.adapters.aws_limits.call_counter import CallCounter
-from chalicelib.application.authenticate import Role, digest
-from chalicelib.application.ports import ApiKey
+from chalicelib.domain.api_key import ApiKey, Role, digest
 from chalicelib.domain.audit import Actor, ActorKind
+from chalicelib.domain.tenant import QUOTAS_MAX, Tenant
 from infra.local.invocation import LambdaContext
 from infra.local.provision import Provisioned
 from infra.local.proxy_event import Headers, HttpRequest, event_of, response_of
@@ -160,7 +160,9 @@ class Relay:
         """Give the same Relay as somebody with a new key of a tenant sees it."""
         key_id = f"key{next(_NUMBERS)}"
         key = f"relay_{tenant}.{key_id}.secret-{tenant}"
-        bootstrap.api_keys().put(ApiKey(tenant, key_id, digest(key), role.value))
+        now_ms = bootstrap.clock().now_ms()
+        made = ApiKey(tenant, key_id, digest(key), role, created_ms=now_ms, used_ms=now_ms)
+        bootstrap.seed(Tenant(tenant, quotas=QUOTAS_MAX, created_ms=now_ms), made)
         for counter in self.counters:
             counter.reset()
         return replace(self, key=key)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import app as lambdas
-from chalicelib.application.authenticate import Role
 from chalicelib.domain import ids
+from chalicelib.domain.api_key import Role
 from infra.local.invocation import LambdaContext
 from infra.local.sqs_event import event_of
 from tests.handlers.conftest import Lines

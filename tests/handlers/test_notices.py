@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import app as lambdas
-from chalicelib.application.authenticate import Role
+from chalicelib.domain.api_key import Role
 from chalicelib.settings import SettingsError
 from infra.local.invocation import LambdaContext
 from infra.local.sqs_event import queue_arn

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 import app as lambdas
-from chalicelib.application.authenticate import Role
+from chalicelib.domain.api_key import Role
 from chalicelib.domain.errors import ErrorCode
 from chalicelib.domain.request import VERSION
 from chalicelib.handlers import problems

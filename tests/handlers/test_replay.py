@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.application.authenticate import Role
 from chalicelib.domain import ids
+from chalicelib.domain.api_key import Role
 from tests.handlers.relay import Relay
 from tests.receiver import Receiver
 

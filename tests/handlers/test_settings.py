@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from chalicelib import bootstrap
+from chalicelib.domain.api_key import DEVELOPMENT_OPERATOR_KEY, digest
 from chalicelib.settings import Settings, SettingsError, load
 from infra.local.emulator import free_port
 from infra.package import ROOT
@@ -16,7 +17,7 @@ from tests.handlers.conftest import MakeRelay
 CONFIGURATION = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
 EMULATOR = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
 PUBLIC = {name: field for name, field in Settings.model_fields.items() if name != "real_aws"}
-ROW = re.compile(r"^\| `RELAY_([A-Z_]+)` \| `([^`]*)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| `RELAY_([A-Z0-9_]+)` \| `([^`]*)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 IN_WORDS = {
     "resource_prefix": (
         "lower case, digits and hyphens, a letter first and a hyphen last, 2 to 24",
@@ -32,6 +33,11 @@ IN_WORDS = {
         "an SNS topic's ARN, or empty",
         ["", "arn:aws:sns:us-east-1:000000000000:relay-notices", "arn:aws-cn:sns:cn-north-1:123456789012:n"],
         ["relay-notices", "arn:aws:sqs:us-east-1:000000000000:relay-notices", "arn:aws:sns:us-east-1:1:n"],
+    ),
+    "operator_key_sha256": (
+        "64 hex digits, or empty",
+        ["", "0" * 64, digest("relay_operator.nobody-knows")],
+        ["0" * 63, "0" * 65, "G" * 64, "0" * 64 + "\n", "relay_operator.nobody-knows"],
     ),
     "allowed_ports": (
         "port numbers separated by commas, or `*`",
@@ -67,6 +73,10 @@ REFUSED = {
     "cooldown over its ceiling": (
         {"RELAY_BREAKER_COOLDOWN_SECS": "301"},
         ["RELAY_BREAKER_MAX_COOLDOWN_SECS", "RELAY_BREAKER_COOLDOWN_SECS"],
+    ),
+    "the development operator on AWS": (
+        {"RELAY_OPERATOR_KEY_SHA256": digest(DEVELOPMENT_OPERATOR_KEY)},
+        ["RELAY_OPERATOR_KEY_SHA256", "AWS_ENDPOINT_URL"],
     ),
     "keyless on AWS": ({"RELAY_ALLOW_KEYLESS": "true"}, ["RELAY_ALLOW_KEYLESS", "AWS_ENDPOINT_URL"]),
 }
@@ -220,5 +230,5 @@ def test_bounds_in_words_are_kept(name: str) -> None:
 
 def test_the_lambdas_environment_is_made_of_settings() -> None:
     config = (ROOT / ".chalice/config.json").read_text(encoding="utf-8")
-    named = {each.removeprefix("RELAY_").lower() for each in re.findall(r"RELAY_[A-Z_]+", config)}
+    named = {each.removeprefix("RELAY_").lower() for each in re.findall(r"RELAY_[A-Z0-9_]+", config)}
     assert named <= set(PUBLIC)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.auditing import recorded
 from chalicelib.adapters.dynamodb.records import Insert, Merge, Put, Span, Tables, Update, Write
-from chalicelib.application.ports import ApiKey, Page, Unavailable
+from chalicelib.application.ports import Page, Unavailable
 from chalicelib.domain import audit
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change, Op, Test
@@ -113,25 +113,6 @@ class DynamoEndpoints:
         prefix = keys.tag_prefix(tag)
         stretch = self._tables.query(keys.ENDPOINTS, tenant, Span(prefix, prefix + "~"), _WALK)
         return [record["endpoint"] for record in stretch.records]
-
-
-class DynamoKeys:
-    """API keys in DynamoDB, hashed."""
-
-    def __init__(self, tables: Tables) -> None:
-        """Use this table."""
-        self._tables = tables
-
-    def find(self, tenant: str, key_id: str) -> ApiKey | None:
-        """Read a key."""
-        at = keys.api_key(tenant, key_id)
-        record = self._tables.get([at]).get(at)
-        return ApiKey(tenant, key_id, record["digest"], record["role"]) if record else None
-
-    def put(self, key: ApiKey) -> None:
-        """Write a key; a second time changes nothing."""
-        row = {"digest": key.digest, "role": key.role}
-        self._tables.together([Merge(keys.api_key(key.tenant, key.id), row)])
 
 
 def _subscribed(endpoint: Endpoint, patterns: tuple[str, ...]) -> Iterator[Write]:

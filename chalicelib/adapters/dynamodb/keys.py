@@ -17,6 +17,7 @@ ARMED_INDEX = "armed"
 RUNNING_INDEX = "running"
 ALERT_INDEX = "alert"
 NOTICE = "ntc_"
+KEY = "key#"
 ARMED_SHARDS = 2
 INSTALLATION = "#installation"
 EXPIRING = (AUDIT, EVENTS, HISTORY, DEAD_LETTERS, IDEMPOTENCY, NOTICES, REPLAYS, STATS)
@@ -164,7 +165,27 @@ def idempotency(tenant: str, key: str) -> Key:
 
 def api_key(tenant: str, key_id: str) -> Key:
     """Name an API key's row."""
-    return Key(TENANTS, tenant, f"key#{key_id}")
+    return Key(TENANTS, tenant, KEY + key_id)
+
+
+def lasting_keys(tenant: str) -> Key:
+    """Name the row that counts a tenant's admin keys that do not expire."""
+    return Key(TENANTS, tenant, "lasting-keys")
+
+
+def tenant(tenant_id: str) -> Key:
+    """Name a tenant's own row."""
+    return Key(TENANTS, tenant_id, "tenant")
+
+
+def listed_tenant(tenant_id: str) -> Key:
+    """Name the row that lists a tenant for the operator, in a partition of no tenant's name."""
+    return Key(TENANTS, INSTALLATION, tenant_id)
+
+
+def second_factor(tenant: str) -> Key:
+    """Name a tenant's second factor and the key that signs its assertions, both sealed."""
+    return Key(TENANTS, tenant, "second-factor")
 
 
 def stats(tenant: str, endpoint_id: str, hour: int) -> Key:

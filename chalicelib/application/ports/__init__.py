@@ -31,12 +31,10 @@ from chalicelib.application.ports.delivering import (
 )
 from chalicelib.application.ports.ending import Advanced, Endings
 from chalicelib.application.ports.keeping import (
-    ApiKey,
     Endpoints,
     Generations,
     GivenUp,
     Health,
-    Keys,
     Page,
     Reading,
 )
@@ -45,13 +43,20 @@ from chalicelib.application.ports.rebuilding import Rebuilding
 from chalicelib.application.ports.replaying import BulkReplaying, Replaying, Walked
 from chalicelib.application.ports.retaining import Expired, Letter, Retaining, Shelf, Stand
 from chalicelib.application.ports.ringing import Bell, Bells, Hint, Receipts
+from chalicelib.application.ports.trusting import (
+    Codes,
+    Credential,
+    Factor,
+    Keys,
+    SecondFactors,
+    Tenants,
+)
 from chalicelib.application.ports.world import Clock, Dice, Unavailable
 
 __all__ = [
     "Advanced",
     "Allowance",
     "Allowances",
-    "ApiKey",
     "Asking",
     "Auditing",
     "Bell",
@@ -61,10 +66,13 @@ __all__ = [
     "Capturing",
     "Changed",
     "Clock",
+    "Codes",
+    "Credential",
     "Dice",
     "Endings",
     "Endpoints",
     "Expired",
+    "Factor",
     "FanningOut",
     "Fanout",
     "Finished",
@@ -88,12 +96,14 @@ __all__ = [
     "Reread",
     "Retaining",
     "Sealer",
+    "SecondFactors",
     "Sender",
     "Shelf",
     "Stand",
     "StoredEvent",
     "Subscriber",
     "Taken",
+    "Tenants",
     "Unavailable",
     "Walked",
     "Watched",

@@ -125,25 +125,3 @@ class Reading(Protocol):
     def health(self, tenant: str, endpoint_id: str, holds: int, now_ms: int) -> Health | None:
         """Read an endpoint's gate and its last few holds, newest first."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class ApiKey:
-    """An API key as stored: its hash, whose it is and what it may do."""
-
-    tenant: str
-    id: str
-    digest: str
-    role: str
-
-
-class Keys(Protocol):
-    """Keeps API keys, hashed."""
-
-    def find(self, tenant: str, key_id: str) -> ApiKey | None:
-        """Read a key."""
-        ...
-
-    def put(self, key: ApiKey) -> None:
-        """Write a key; a second time changes nothing."""
-        ...

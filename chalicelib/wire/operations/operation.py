@@ -6,13 +6,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from chalicelib.application.authenticate import Role
 from chalicelib.domain import ids
+from chalicelib.domain.api_key import GIVEN, Role
 from chalicelib.domain.errors import ErrorCode
 from chalicelib.wire.cursor import CURSOR_MAX, LIST_DEFAULT, LIST_MAX
 
 Schema = Mapping[str, Any]
-EVERY_ROLE = frozenset(Role)
+EVERY_ROLE = frozenset(GIVEN)
 ADMINS_ONLY = frozenset({Role.ADMIN})
 PRODUCERS = frozenset({Role.PRODUCER, Role.ADMIN})
 VIEWERS = frozenset({Role.VIEWER, Role.ADMIN})
