@@ -2,7 +2,7 @@
 
 import pytest
 
-from chalicelib.application.authenticate import Role
+from chalicelib.domain.api_key import Role
 from tests.handlers.relay import Relay
 
 
