@@ -4,6 +4,7 @@ No HTTP here: the handlers' one table maps each code to a status.
 """
 
 from enum import StrEnum
+from typing import Self
 
 
 class ErrorCode(StrEnum):
@@ -46,8 +47,10 @@ class RelayError(Exception):
     """A request that cannot be done as asked, told so that its sender can mend it.
 
     `detail` is for the caller: plain words, no internals. `field` names the input at fault and
-    `expected` says what would be right.
+    `expected` says what would be right. `retry_after_s` is 0 unless waiting that long is the cure.
     """
+
+    retry_after_s = 0
 
     def __init__(self, code: ErrorCode, detail: str, *, field: str = "", expected: str = "") -> None:
         """Keep the code and the words apart, so that either can be shown alone."""
@@ -56,3 +59,8 @@ class RelayError(Exception):
         self.detail = detail
         self.field = field
         self.expected = expected
+
+    def after(self, seconds: int) -> Self:
+        """Say that it may be asked again once so many seconds have passed, at least one."""
+        self.retry_after_s = max(1, seconds)
+        return self

@@ -117,8 +117,10 @@ def guarded(app: Chalice, view: Callable[[], Response]) -> Response:
 
 
 def problem(error: RelayError) -> Response:
-    """Answer with an error."""
-    return _response(problems.text(error), problems.status_of(error.code).value, problems.CONTENT_TYPE)
+    """Answer with an error, and when to ask again if that cures it."""
+    status = problems.status_of(error.code).value
+    later = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s else None
+    return _response(problems.text(error), status, problems.CONTENT_TYPE, later)
 
 
 def reply(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
