@@ -34,6 +34,9 @@ class Fault(StrEnum):
     CONNECT_FAILED = "connect_failed"
     DNS_FAILED = "dns_failed"
     TLS_FAILED = "tls_failed"
+    CERTIFICATE_UNTRUSTED = "certificate_untrusted"
+    CERTIFICATE_EXPIRED = "certificate_expired"
+    CERTIFICATE_NAME = "certificate_name"
     TIMEOUT = "timeout"
     CONNECT_TIMEOUT = "connect_timeout"
     NO_RESPONSE = "no_response"
@@ -102,6 +105,9 @@ BEFORE_SENDING = frozenset(
         Fault.CONNECT_FAILED,
         Fault.CONNECT_TIMEOUT,
         Fault.TLS_FAILED,
+        Fault.CERTIFICATE_UNTRUSTED,
+        Fault.CERTIFICATE_EXPIRED,
+        Fault.CERTIFICATE_NAME,
     }
 )
 """Faults that stand before anything is sent."""

@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 import trustme
 
-from chalicelib.adapters.http import connect
+from chalicelib.adapters.http import tls
 from chalicelib.adapters.http.loop import BackgroundLoop
 from chalicelib.adapters.http.sender import GuardedSender, SendLimits
 from chalicelib.adapters.http.transport import GuardedTransport, Timeouts
@@ -71,7 +71,7 @@ def main() -> int:
 
 async def _measured(port: int, authority: Path) -> dict[str, Any]:
     context = ssl.create_default_context(cafile=str(authority))
-    connect.tls_context().load_verify_locations(cafile=str(authority))
+    tls.tls_context().load_verify_locations(cafile=str(authority))
     ways = {
         "keepalive_tls": Way(_guarded(port, fresh=False), POSTS),
         "fresh_tls": Way(_guarded(port, fresh=True), FRESH),
@@ -110,9 +110,9 @@ def _figures(cpu_us: Mapping[str, float]) -> dict[str, Any]:
 def _context_ms() -> float:
     times = []
     for _ in range(TURNS):
-        connect.tls_context.cache_clear()
+        tls.tls_context.cache_clear()
         began = time.perf_counter()
-        connect.tls_context()
+        tls.tls_context()
         times.append((time.perf_counter() - began) * 1000)
     return statistics.median(times)
 

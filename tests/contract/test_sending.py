@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.adapters.http.connect import tls_context
 from chalicelib.adapters.http.loop import BackgroundLoop
 from chalicelib.adapters.http.sender import GuardedSender, SendLimits
+from chalicelib.adapters.http.tls import tls_context
 from chalicelib.adapters.http.transport import GuardedTransport, Timeouts
 from chalicelib.application.ports import Finished, Outbox, Sender
 from chalicelib.domain.outcome import Fault

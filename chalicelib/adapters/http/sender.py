@@ -12,7 +12,7 @@ from urllib.parse import quote, urldefrag, urljoin
 
 import h11
 
-from chalicelib.adapters.http.connect import TransportFault
+from chalicelib.adapters.http.fault import TransportFault
 from chalicelib.adapters.http.loop import BackgroundLoop
 from chalicelib.adapters.http.transport import Answer, GuardedTransport
 from chalicelib.application.ports import Finished

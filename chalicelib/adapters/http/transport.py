@@ -12,7 +12,8 @@ from http import HTTPStatus
 
 import h11
 
-from chalicelib.adapters.http.connect import Resolve, TransportFault, open_checked
+from chalicelib.adapters.http.connect import Resolve, open_checked
+from chalicelib.adapters.http.fault import TransportFault
 from chalicelib.adapters.http.idle import IdleConnections, Where
 from chalicelib.adapters.http.resolve import Resolver
 from chalicelib.domain.errors import RelayError

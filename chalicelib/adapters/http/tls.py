@@ -1,0 +1,48 @@
+"""TLS as every request gets it: which authorities count, and what a failed handshake is called."""
+
+import ssl
+from functools import cache
+from pathlib import Path
+
+from chalicelib.domain.outcome import Fault
+
+_EXPIRED, _NOT_YET_VALID, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64
+"""OpenSSL's numbers of what is wrong with a certificate."""
+_WRONG_CERTIFICATE = {
+    _EXPIRED: (Fault.CERTIFICATE_EXPIRED, "the certificate has expired"),
+    _NOT_YET_VALID: (Fault.CERTIFICATE_EXPIRED, "the certificate is not valid yet"),
+    _OTHER_NAME: (Fault.CERTIFICATE_NAME, "the certificate is for another host name"),
+    _OTHER_ADDRESS: (Fault.CERTIFICATE_NAME, "the certificate is for another address"),
+}
+
+
+@cache
+def tls_context() -> ssl.SSLContext:
+    """Make the one TLS context of the process: TLS 1.2 and up, names and certificates verified.
+
+    Authorities are looked up one by one in a folder; where there is none, all are read, which takes long.
+    """
+    folder = _authorities()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if folder else ssl.create_default_context()
+    if folder:
+        context.load_verify_locations(capath=folder)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def what_failed(error: ssl.SSLError) -> tuple[Fault, str]:
+    """Say what a failed handshake failed at, in words for the endpoint's owner."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        unknown = (Fault.CERTIFICATE_UNTRUSTED, f"the certificate is not trusted: {error.verify_message}")
+        return _WRONG_CERTIFICATE.get(error.verify_code, unknown)
+    return Fault.TLS_FAILED, f"the TLS handshake failed: {error.reason or 'no common protocol'}"
+
+
+def _authorities() -> str | None:
+    """Find the folder of authorities that is shipped with a function, or the machine's own."""
+    shipped = Path(__file__).with_name("authorities")
+    if shipped.is_dir():
+        return str(shipped)
+    machine = ssl.get_default_verify_paths().capath
+    return machine if machine and any(Path(machine).glob("*.0")) else None
