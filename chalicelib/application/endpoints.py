@@ -17,6 +17,7 @@ from chalicelib.domain.endpoint import (
     WrappedSecret,
 )
 from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.domain.secret import Secret
 from chalicelib.domain.target import Policy
 
 SECRET_BYTES = 32
@@ -31,7 +32,7 @@ class Registered:
     """A new endpoint and its secret, which is shown this once."""
 
     endpoint: Endpoint
-    secret: str
+    secret: Secret
 
 
 @dataclass(frozen=True, slots=True)

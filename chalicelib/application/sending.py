@@ -119,7 +119,7 @@ class Sending:
         if after_s <= within_s:
             visit.last_us = max(moment_us, self.clock.now_us())
             kept = requests.kept(endpoint, request)
-            visit.sending[owed.key] = Underway(owed, endpoint, row.taken_us, moment_us, kept)
+            visit.sending[owed.key] = Underway(owed, endpoint, request, row.taken_us, moment_us, kept)
             outbox.start(owed.key, request, after_s, within_s)
         else:
             visit.more = True

@@ -43,7 +43,7 @@ from chalicelib.domain.gate import (
     Told,
 )
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome, Reply, Verdict, judge
-from chalicelib.domain.request import event_time
+from chalicelib.domain.request import event_time, without_echo
 
 TRIES = 4
 TIMEOUTS = frozenset({Fault.TIMEOUT, Fault.CONNECT_TIMEOUT})
@@ -81,12 +81,13 @@ class Settlement:
             visit.more = True
             visit.stop()
             return None
-        verdict = judge(finished.reply, datetime.fromtimestamp(finished.ended_ms / 1000, UTC))
-        visit.told.append(told_of(verdict, finished.reply))
+        reply = without_echo(finished.reply, sent.request)
+        verdict = judge(reply, datetime.fromtimestamp(finished.ended_ms / 1000, UTC))
+        visit.told.append(told_of(verdict, reply))
         held = self.holding.of(visit, sent, finished.began_ms)
         turn_ms = -(-max(sent.turn_us, sent.paced_us) // 1000)
         timing = Timing(finished.began_ms, finished.ended_ms, self.dice.jitter(), held, turn_ms, sent.kept)
-        step = after_send(owed, finished.reply, verdict, endpoint.retry_profile, timing)
+        step = after_send(owed, reply, verdict, endpoint.retry_profile, timing)
         if isinstance(step, Again):
             visit.stop()
             visit.blocked = visit.lane.ordered

@@ -81,7 +81,7 @@ class ManageTenants:
         return Factor(self._sealed(tenant, totp), self._sealed(tenant, signing))
 
     def _sealed(self, tenant: str, secret: Secret) -> WrappedSecret:
-        return WrappedSecret(self.sealer.seal(tenant, secret.reveal()))
+        return WrappedSecret(self.sealer.seal(tenant, secret))
 
     def _record(self, by: Actor, action: Action, of: Tenant, change: Difference) -> Record:
         return Recorder(self.clock, self.dice).record(by, action, (of.id, of.id), change)

@@ -10,6 +10,7 @@ from chalicelib.application.ports import Hint
 from chalicelib.domain.delivery import Lane, Owed, Status
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.gate import Claim, Told
+from chalicelib.domain.request import Request
 from chalicelib.domain.sent import Sent
 
 FRESH_MS = 250
@@ -58,13 +59,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Underway:
-    """A delivery that is being sent, to whom, when its turn came, and to when it was paced (Unix µs).
+    """A delivery that is being sent, to whom, what, when its turn came, and to when it was paced (Unix µs).
 
     `kept` is what history keeps of the request.
     """
 
     owed: Owed
     endpoint: Endpoint
+    request: Request
     turn_us: int
     paced_us: int
     kept: Sent

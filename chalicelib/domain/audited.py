@@ -1,6 +1,6 @@
 """What the audit shows of a thing: what an API answer shows of it, and what an owner decides beyond that.
 
-A test holds it to the answers. Secrets and the values of custom headers are in neither.
+A test holds it to the answers. Secrets, the values of custom headers and the tokens of URLs are in neither.
 """
 
 from dataclasses import asdict
@@ -8,6 +8,7 @@ from dataclasses import asdict
 from chalicelib.domain.api_key import ApiKey
 from chalicelib.domain.audit import Difference, difference
 from chalicelib.domain.bulk_replay import BulkReplay
+from chalicelib.domain.display import displayed_url
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.request import event_time
 from chalicelib.domain.secret import MASK
@@ -17,7 +18,7 @@ from chalicelib.domain.tenant import Tenant
 def endpoint(of: Endpoint) -> dict[str, object]:
     """Show an endpoint; of its secrets, how long each signs."""
     return {
-        "url": of.url,
+        "url": displayed_url(of.url),
         "transport": of.transport.value,
         "event_types": list(of.event_types),
         "description": of.description,
@@ -36,13 +37,15 @@ def endpoint(of: Endpoint) -> dict[str, object]:
 
 
 def endpoint_change(old: Endpoint, new: Endpoint) -> Difference:
-    """Show what a change of an endpoint changed; headers whose values alone changed are named as well."""
+    """Show what a change of an endpoint changed; what changed in nothing that is shown is named as well."""
     before, after = endpoint(old), endpoint(new)
     found = difference(before, after)
-    if old.headers == new.headers:
-        return found
-    headers = "headers"
-    return Difference({**found.before, headers: before[headers]}, {**found.after, headers: after[headers]})
+    changed = {"url": old.url != new.url, "headers": old.headers != new.headers}
+    names = [name for name, is_changed in changed.items() if is_changed]
+    return Difference(
+        {**found.before, **{name: before[name] for name in names}},
+        {**found.after, **{name: after[name] for name in names}},
+    )
 
 
 def bulk_replay_begun(of: BulkReplay) -> Difference:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from chalicelib.domain.backoff import RetryProfile
+from chalicelib.domain.secret import Secret
 from chalicelib.domain.signing import SignatureForm
 
 LANE_ROWS = 10
@@ -94,7 +95,7 @@ class Endpoint:
 
     tenant: str
     id: str
-    url: str
+    url: str = field(repr=False)
     event_types: tuple[str, ...]
     created_ms: int
     transport: Transport = Transport.HTTP
@@ -103,7 +104,7 @@ class Endpoint:
     ordering: Ordering = Ordering.NONE
     retry_profile: RetryProfile = RetryProfile.DEFAULT
     signature: SignatureForm = SignatureForm.RELAY
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    headers: tuple[tuple[str, Secret], ...] = ()
     state: EndpointState = EndpointState.ENABLED
     state_reason: str = ""
     secrets: tuple[WrappedSecret, ...] = ()

@@ -4,13 +4,16 @@ The contract is DESIGN §6; a test freezes it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from chalicelib.domain import signing
 from chalicelib.domain.delivery import Owed
+from chalicelib.domain.display import displayed_url, masked, url_tokens
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.event import Event
+from chalicelib.domain.outcome import Reply
+from chalicelib.domain.secret import Secret
 from chalicelib.domain.sent import Sent
 
 VERSION = "1.0.0"
@@ -19,18 +22,35 @@ METHOD = "POST"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as it will be sent: URL, headers in order, and the body's exact bytes."""
+    """A request as it will be sent: URL, headers in order, and the body's exact bytes.
 
-    url: str
+    `custom` are the headers of its endpoint's owner, sent after Relay's own; `signed_with` the secrets.
+    """
+
+    url: str = field(repr=False)
     headers: tuple[tuple[str, str], ...] = field(repr=False)
     body: bytes = field(repr=False)
+    custom: tuple[tuple[str, Secret], ...] = ()
+    signed_with: tuple[Secret, ...] = ()
+
+    @property
+    def all_headers(self) -> tuple[tuple[str, str], ...]:
+        """Give every header as it is written on the wire, those of its owner with their values."""
+        return (*self.headers, *((name, value.reveal()) for name, value in self.custom))
+
+    @property
+    def confidential(self) -> tuple[Secret, ...]:
+        """Give what its answer must not be seen to echo: secrets, signatures, custom values, URL tokens."""
+        signatures = [Secret(value) for name, value in self.headers if name.lower().endswith("-signature")]
+        values = (value for _, value in self.custom)
+        return (*self.signed_with, *signatures, *values, *url_tokens(self.url))
 
 
-def build(endpoint: Endpoint, event: Event, owed: Owed, secrets: Sequence[str], now_s: int) -> Request:
+def build(endpoint: Endpoint, event: Event, owed: Owed, secrets: Sequence[Secret], now_s: int) -> Request:
     """Build and sign the request of a delivery's next attempt; `secrets` newest first, now in Unix s."""
     identity = signing.signature_headers(endpoint.signature, secrets, owed.delivery_id, now_s, event.body)
     headers = _headers(identity, event, owed, f"Relay/{VERSION}")
-    return Request(endpoint.url, (*headers.items(), *endpoint.headers), event.body)
+    return Request(endpoint.url, tuple(headers.items()), event.body, endpoint.headers, tuple(secrets))
 
 
 def kept(endpoint: Endpoint, request: Request) -> Sent:
@@ -38,7 +58,8 @@ def kept(endpoint: Endpoint, request: Request) -> Sent:
     of = dict(request.headers)
     _, timestamp, signature = (of[name] for name in signing.IDENTITY[endpoint.signature])
     custom = tuple(name for name, _ in endpoint.headers)
-    return Sent(request.url, endpoint.signature, int(timestamp), signature, of["User-Agent"], custom)
+    url = displayed_url(request.url)
+    return Sent(url, endpoint.signature, int(timestamp), signature, of["User-Agent"], custom)
 
 
 def again(sent: Sent, event: Event, owed: Owed, mask: str) -> tuple[tuple[str, str], ...]:
@@ -66,6 +87,13 @@ def _headers(identity: Mapping[str, str], event: Event, owed: Owed, agent: str) 
         "Accept-Encoding": "identity",
         "User-Agent": agent,
     }
+
+
+def without_echo(reply: Reply, request: Request) -> Reply:
+    """Give a reply as it may be kept: what it echoes of its request's secrets is masked."""
+    confidential = request.confidential
+    detail = masked(reply.detail.encode(), confidential).decode()
+    return replace(reply, body=masked(reply.body, confidential, cut=reply.truncated), detail=detail)
 
 
 def event_time(received_ms: int) -> str:

@@ -10,9 +10,10 @@ from chalicelib.domain.signing import SignatureForm
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request that left, or may have: where to, how it was signed and when, by what, and custom names.
+    """A request that left, or may have: where to, how signed and when, by what, and custom names.
 
-    `signature` is the header's whole value, `timestamp` in Unix seconds, `custom` the custom headers' names.
+    `url` is its display form, `signature` the header's whole value, `timestamp` in Unix
+    seconds, `custom` the custom headers' names.
     """
 
     url: str

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
+from chalicelib.domain.secret import Secret
+
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the public prefix of every secret, not a secret
 SECRET_MIN_BYTES = 24
 SECRET_MAX_BYTES = 64
@@ -40,21 +42,22 @@ class BadSecretError(ValueError):
     """A secret no signature may be made with; the words name what is wrong, never the secret."""
 
 
-def new_secret(key: bytes) -> str:
+def new_secret(key: bytes) -> Secret:
     """Write a random key of 24 to 64 bytes as the secret its owner is shown."""
-    return SECRET_PREFIX + base64.b64encode(key).decode("ascii")
+    return Secret(SECRET_PREFIX + base64.b64encode(key).decode("ascii"))
 
 
-def standard_key(secret: str) -> bytes:
+def standard_key(secret: Secret) -> bytes:
     """Decode the key of a secret for the Standard Webhooks form.
 
     Takes `whsec_<base64>` or the base64 alone. Raises BadSecretError for anything else, and for
     keys outside 24 to 64 bytes: a key that decodes to nothing would let anyone sign.
     """
-    if secret.startswith(("v1,", "v1a,")):
+    text = secret.reveal()
+    if text.startswith(("v1,", "v1a,")):
         raise BadSecretError("the secret starts with a signature version (v1,): leave that prefix out")
     try:
-        key = base64.b64decode(secret.removeprefix(SECRET_PREFIX).encode("ascii"), validate=True)
+        key = base64.b64decode(text.removeprefix(SECRET_PREFIX).encode("ascii"), validate=True)
     except (binascii.Error, UnicodeEncodeError) as error:
         raise BadSecretError("the secret is not base64") from error
     if not SECRET_MIN_BYTES <= len(key) <= SECRET_MAX_BYTES:
@@ -62,14 +65,14 @@ def standard_key(secret: str) -> bytes:
     return key
 
 
-def sign_relay(secret: str, timestamp: int, body: bytes) -> str:
+def sign_relay(secret: Secret, timestamp: int, body: bytes) -> str:
     """Make one `v1=<hex>` of Relay-Signature; timestamp in Unix seconds."""
     standard_key(secret)
-    digest = hmac.new(secret.encode(), b"%d." % timestamp + body, hashlib.sha256).hexdigest()
+    digest = hmac.new(secret.reveal().encode(), b"%d." % timestamp + body, hashlib.sha256).hexdigest()
     return f"v1={digest}"
 
 
-def sign_standard(secret: str, delivery_id: str, timestamp: int, body: bytes) -> str:
+def sign_standard(secret: Secret, delivery_id: str, timestamp: int, body: bytes) -> str:
     """Make one `v1,<base64>` of webhook-signature; timestamp in Unix seconds."""
     signed = b"%s.%d." % (delivery_id.encode("ascii"), timestamp) + body
     mac = hmac.new(standard_key(secret), signed, hashlib.sha256).digest()
@@ -77,7 +80,7 @@ def sign_standard(secret: str, delivery_id: str, timestamp: int, body: bytes) ->
 
 
 def signature_headers(
-    form: SignatureForm, secrets: Iterable[str], delivery_id: str, timestamp: int, body: bytes
+    form: SignatureForm, secrets: Iterable[Secret], delivery_id: str, timestamp: int, body: bytes
 ) -> dict[str, str]:
     """Make the three identity headers of a request, one signature per live secret, newest first."""
     signature = _signatures(form, secrets, delivery_id, timestamp, body)
@@ -90,7 +93,7 @@ def identity_headers(form: SignatureForm, delivery_id: str, timestamp: int, sign
 
 
 def _signatures(
-    form: SignatureForm, secrets: Iterable[str], delivery_id: str, timestamp: int, body: bytes
+    form: SignatureForm, secrets: Iterable[Secret], delivery_id: str, timestamp: int, body: bytes
 ) -> str:
     match form:
         case SignatureForm.RELAY:
@@ -108,7 +111,10 @@ def fresh(sent_at: datetime, now: datetime) -> bool:
 
 
 def verify(
-    body: bytes | str, headers: Mapping[str, str], secrets: str | Iterable[str], received_at: datetime
+    body: bytes | str,
+    headers: Mapping[str, str],
+    secrets: str | Secret | Iterable[str | Secret],
+    received_at: datetime,
 ) -> bool:
     """Say whether a webhook is genuine and fresh; never raises, whatever it is given.
 
@@ -120,14 +126,14 @@ def verify(
         return _genuine(
             body.encode() if isinstance(body, str) else bytes(body),
             {str(name).lower(): value for name, value in headers.items()},
-            [secrets] if isinstance(secrets, str) else list(secrets),
+            [_secret(each) for each in ([secrets] if isinstance(secrets, str | Secret) else secrets)],
             received_at,
         )
     except (ValueError, TypeError, AttributeError, LookupError, OverflowError):
         return False
 
 
-def _genuine(body: bytes, headers: Mapping[str, str], secrets: list[str], received_at: datetime) -> bool:
+def _genuine(body: bytes, headers: Mapping[str, str], secrets: list[Secret], received_at: datetime) -> bool:
     standard = "webhook-signature" in headers and "relay-signature" not in headers
     given = headers["webhook-signature" if standard else "relay-signature"]
     stamp = headers.get("webhook-timestamp" if standard else "relay-timestamp", "")
@@ -147,7 +153,11 @@ def _genuine(body: bytes, headers: Mapping[str, str], secrets: list[str], receiv
     return good
 
 
-def _usable(secret: str) -> bool:
+def _secret(given: str | Secret) -> Secret:
+    return given if isinstance(given, Secret) else Secret(given)
+
+
+def _usable(secret: Secret) -> bool:
     try:
         standard_key(secret)
     except BadSecretError:
@@ -155,7 +165,7 @@ def _usable(secret: str) -> bool:
     return True
 
 
-def _expected(standard: bool, secret: str, delivery_id: str, timestamp: int, body: bytes) -> bytes:  # noqa: FBT001 - a private switch between two forms
+def _expected(standard: bool, secret: Secret, delivery_id: str, timestamp: int, body: bytes) -> bytes:  # noqa: FBT001 - a private switch between two forms
     if standard:
         return sign_standard(secret, delivery_id, timestamp, body).encode()
     return sign_relay(secret, timestamp, body).encode()

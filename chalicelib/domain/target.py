@@ -4,7 +4,7 @@ Registration and every send use these functions alike. Nothing is resolved or co
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import SplitResult, urlsplit
 
@@ -36,7 +36,7 @@ class Target:
     scheme: str
     host: str
     port: int
-    path: str
+    path: str = field(repr=False)
 
     @property
     def authority(self) -> str:

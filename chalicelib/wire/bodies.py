@@ -16,7 +16,7 @@ from chalicelib.domain.bulk_replay import Wanted
 from chalicelib.domain.delivery import Status
 from chalicelib.domain.endpoint import Backlog, Endpoint, Limits, Ordering, Transport, header_fault
 from chalicelib.domain.errors import ErrorCode, RelayError
-from chalicelib.domain.secret import MASK
+from chalicelib.domain.secret import MASK, Secret
 from chalicelib.domain.signing import SignatureForm
 
 BODY_MAX = 131_072
@@ -173,7 +173,7 @@ def endpoint_of(tenant: str, body: EndpointBody) -> Endpoint:
     return Endpoint(
         tenant=tenant,
         id="",
-        url=body.url,
+        url=whole_url(body.url),
         event_types=patterns(body.event_types),
         created_ms=0,
         transport=choice(Transport, body.transport, "transport"),
@@ -204,7 +204,7 @@ def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
             expected="`headers` with every value, or an empty object",
         )
     changes: dict[str, Callable[[Any], Any]] = {
-        "url": str,
+        "url": lambda text: text if text == old.url else whole_url(text),
         "event_types": patterns,
         "description": str,
         "retry_profile": lambda text: choice(RetryProfile, text, "retry_profile"),
@@ -273,7 +273,19 @@ def patterns(texts: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(events.valid_pattern(text, "event_types") for text in texts))
 
 
-def custom_headers(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def whole_url(given: str) -> str:
+    """Take a URL as it was given; one that was read with its tokens masked raises RelayError."""
+    if MASK in given:
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            "The URL has a mask in it, as when it is sent back the way the API shows it.",
+            field="url",
+            expected="the whole URL, or none: what is masked cannot be read back, and stays as it is",
+        )
+    return given
+
+
+def custom_headers(given: Mapping[str, str]) -> tuple[tuple[str, Secret], ...]:
     """Check custom headers; raises RelayError naming the one at fault."""
     names = [name.lower() for name in given]
     for name, value in given.items():
@@ -290,7 +302,7 @@ def custom_headers(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
                 field="headers",
                 expected=expected,
             )
-    return tuple(given.items())
+    return tuple((name, Secret(value)) for name, value in given.items())
 
 
 Kind = TypeVar("Kind", Backlog, Transport, Ordering, RetryProfile, SignatureForm)

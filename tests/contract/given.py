@@ -27,6 +27,7 @@ from chalicelib.domain.endpoint import Endpoint, Limits, WrappedSecret
 from chalicelib.domain.event import Event
 from chalicelib.domain.gate import Rules
 from chalicelib.domain.outcome import Outcome
+from chalicelib.domain.secret import Secret
 from infra.local.emulator import EmulatorName
 from tests.fakes.faults import Killed
 
@@ -138,7 +139,7 @@ def endpoint(
         created_ms,
         description="orders",
         limits=limits,
-        headers=(("X-Team", "blue"),),
+        headers=(("X-Team", Secret("blue")),),
         secrets=(WrappedSecret(b"\0wrapped"), WrappedSecret(b"\xffolder", NOW_S + 60)),
     )
 

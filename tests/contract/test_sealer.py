@@ -7,12 +7,14 @@ import pytest
 from chalicelib.adapters.kms import KmsSealer
 from chalicelib.application.ports import Sealer, Unavailable
 from chalicelib.domain.endpoint import WrappedSecret
+from chalicelib.domain.secret import Secret
 from infra.local.provision import Provisioned
 from tests.contract.emulated import counter, strict_client
 from tests.contract.given import MEMORY, STRANGER, TENANT, everywhere
 from tests.fakes.plain_sealer import PlainSealer
 
-SECRET = "whsec_" + "A" * 43 + "="
+SECRET = Secret("whsec_" + "A" * 43 + "=")
+OTHER = Secret("whsec_other")
 
 
 @pytest.fixture(params=everywhere)
@@ -25,9 +27,9 @@ def sealer(request: pytest.FixtureRequest) -> Iterator[Sealer]:
 
 
 def test_what_was_sealed_comes_back(sealer: Sealer) -> None:
-    first, second = sealer.seal(TENANT, SECRET), sealer.seal(TENANT, "whsec_other")
+    first, second = sealer.seal(TENANT, SECRET), sealer.seal(TENANT, OTHER)
     assert sealer.unseal(TENANT, WrappedSecret(first)) == SECRET
-    assert sealer.unseal(TENANT, WrappedSecret(second)) == "whsec_other"
+    assert sealer.unseal(TENANT, WrappedSecret(second)) == OTHER
     assert sealer.unseal(TENANT, WrappedSecret(first)) == SECRET
 
 

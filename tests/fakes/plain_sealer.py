@@ -1,7 +1,8 @@
-"""Secrets under no key at all, but bound to their tenant."""
+"""Secrets under no key at all, but bound to their tenant, and not to be read in what was sealed."""
 
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain.endpoint import WrappedSecret
+from chalicelib.domain.secret import Secret
 from tests.fakes.faults import Faults, Step
 
 _SEAL = b"sealed for "
@@ -14,15 +15,20 @@ class PlainSealer:
         """Need no key."""
         self.faults = Faults()
 
-    def seal(self, tenant: str, secret: str) -> bytes:
+    def seal(self, tenant: str, secret: Secret) -> bytes:
         """Wrap a secret for storing."""
         with self.faults.around(Step("seal")):
-            return _SEAL + f"{tenant}: {secret}".encode()
+            return _turned(_SEAL + f"{tenant}: {secret.reveal()}".encode())
 
-    def unseal(self, tenant: str, secret: WrappedSecret) -> str:
+    def unseal(self, tenant: str, secret: WrappedSecret) -> Secret:
         """Unwrap a stored secret."""
         with self.faults.around(Step("unseal")):
             head = _SEAL + f"{tenant}: ".encode()
-            if not secret.ciphertext.startswith(head):
+            opened = _turned(secret.ciphertext)
+            if not opened.startswith(head):
                 raise Unavailable("sealed for somebody else")
-            return secret.ciphertext.removeprefix(head).decode()
+            return Secret(opened.removeprefix(head).decode())
+
+
+def _turned(text: bytes) -> bytes:
+    return bytes(255 - each for each in text)

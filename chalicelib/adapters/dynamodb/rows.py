@@ -20,6 +20,7 @@ from chalicelib.domain.endpoint import (
 from chalicelib.domain.event import Event, packed, unpacked
 from chalicelib.domain.gate import HoldReason, Spell, Tally
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome
+from chalicelib.domain.secret import Secret
 from chalicelib.domain.sent import Sent
 from chalicelib.domain.signing import SignatureForm
 
@@ -252,7 +253,7 @@ def endpoint_row(endpoint: Endpoint) -> dict[str, Any]:
         "ordering": endpoint.ordering.value,
         "retry_profile": endpoint.retry_profile.value,
         "signature": endpoint.signature.value,
-        "headers": [list(pair) for pair in endpoint.headers],
+        "headers": [[name, value.reveal()] for name, value in endpoint.headers],
         "state": endpoint.state.value,
         "state_reason": endpoint.state_reason,
         "secrets": [[each.ciphertext, each.expires_at or 0] for each in endpoint.secrets],
@@ -278,7 +279,7 @@ def endpoint_of(record: Record) -> Endpoint:
         Ordering(record["ordering"]),
         RetryProfile(record["retry_profile"]),
         SignatureForm(record["signature"]),
-        tuple((name, value) for name, value in record["headers"]),
+        tuple((name, Secret(value)) for name, value in record["headers"]),
         EndpointState(record["state"]),
         record["state_reason"],
         tuple(WrappedSecret(ciphertext, expires or None) for ciphertext, expires in record["secrets"]),

@@ -8,7 +8,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Self
-from urllib.parse import quote, urldefrag, urljoin
+from urllib.parse import quote, urldefrag, urljoin, urlsplit
 
 import h11
 
@@ -18,7 +18,8 @@ from chalicelib.adapters.http.transport import Answer, GuardedTransport
 from chalicelib.application.ports import Finished
 from chalicelib.domain.outcome import Fault, Reply
 from chalicelib.domain.request import Request
-from chalicelib.domain.target import URL_MAX
+from chalicelib.domain.secret import Secret
+from chalicelib.domain.target import DEFAULT_PORTS, URL_MAX
 
 REDIRECTS_MAX = 3
 _FOLLOWED = frozenset({307, 308})
@@ -88,7 +89,7 @@ class GuardedSender:
             following = _following(request.url, location)
             if request.url.startswith("https:") and not following.startswith("https:"):
                 break
-            request = replace(request, url=following)
+            request = replace(request, url=following, custom=_custom(request, following))
             reply = await self._once(request, deadline)
         return reply
 
@@ -218,6 +219,16 @@ def _following(url: str, location: str) -> str:
         return urldefrag(urljoin(url, quote(location.encode("latin-1"), _VISIBLE))).url
     except ValueError as error:
         raise TransportFault(Fault.REFUSED, "the redirect leads to what is no URL") from error
+
+
+def _custom(request: Request, following: str) -> tuple[tuple[str, Secret], ...]:
+    """Give the owner's headers that a redirect takes along: none to another origin, as they are not its."""
+    return request.custom if _origin(request.url) == _origin(following) else ()
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 
 def _ended(result: Finished | BaseException) -> Finished:

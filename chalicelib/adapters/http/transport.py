@@ -253,5 +253,5 @@ def _fault(error: h11.RemoteProtocolError, *, ended: bool) -> TransportFault:
 
 
 def _head(request: Request, target: Target) -> h11.Request:
-    given = [(name, value) for name, value in request.headers if name.lower() != "host"]
+    given = [(name, value) for name, value in request.all_headers if name.lower() != "host"]
     return h11.Request(method="POST", target=target.path, headers=[("Host", target.authority), *given])

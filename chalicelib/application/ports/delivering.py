@@ -12,6 +12,7 @@ from chalicelib.domain.endpoint import Endpoint, WrappedSecret, lane_numbers
 from chalicelib.domain.gate import Gate, Spell, Tally
 from chalicelib.domain.outcome import Reply
 from chalicelib.domain.request import Request
+from chalicelib.domain.secret import Secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +140,11 @@ class Sender(Protocol):
 class Sealer(Protocol):
     """Wraps and unwraps secrets by the key service."""
 
-    def seal(self, tenant: str, secret: str) -> bytes:
+    def seal(self, tenant: str, secret: Secret) -> bytes:
         """Encrypt a secret for storing."""
         ...
 
-    def unseal(self, tenant: str, secret: WrappedSecret) -> str:
+    def unseal(self, tenant: str, secret: WrappedSecret) -> Secret:
         """Decrypt a stored secret, through a short-lived cache."""
         ...
 

@@ -6,9 +6,10 @@ from typing_extensions import TypedDict
 
 from chalicelib.application.measure_backlog import Measured
 from chalicelib.domain.backoff import RetryProfile
+from chalicelib.domain.display import displayed_url
 from chalicelib.domain.endpoint import Endpoint, EndpointState, Ordering, Transport
 from chalicelib.domain.request import event_time
-from chalicelib.domain.secret import MASK
+from chalicelib.domain.secret import MASK, Secret
 from chalicelib.domain.signing import SignatureForm
 from chalicelib.wire.answers.plain import Time, time_or_none
 
@@ -62,10 +63,10 @@ class BacklogAnswer(TypedDict):
 
 
 def endpoint(of: Endpoint) -> EndpointAnswer:
-    """Show an endpoint; secrets never, custom header values masked."""
+    """Show an endpoint; secrets never, its URL in its display form, custom header values masked."""
     return {
         "id": of.id,
-        "url": of.url,
+        "url": displayed_url(of.url),
         "transport": of.transport,
         "event_types": list(of.event_types),
         "description": of.description,
@@ -83,10 +84,10 @@ def endpoint(of: Endpoint) -> EndpointAnswer:
     }
 
 
-def created_endpoint(of: Endpoint, secret: str) -> CreatedEndpointAnswer:
+def created_endpoint(of: Endpoint, secret: Secret) -> CreatedEndpointAnswer:
     """Show a new endpoint with its secret, this once, and what its owner should know of its ways."""
     warned: Warned = {"warnings": [HEAD_OF_LINE]} if of.ordered else {}
-    return {**endpoint(of), "secret": secret, **warned}
+    return {**endpoint(of), "secret": secret.reveal(), **warned}
 
 
 def backlog(endpoint_id: str, of: Measured) -> BacklogAnswer:

@@ -29,7 +29,7 @@ def test_a_secret_is_shown_once_and_stored_wrapped(world: World, manage: ManageE
     stored = world.now(registered.endpoint)
     assert len(signing.standard_key(registered.secret)) == SECRET_BYTES
     (wrapped,) = stored.secrets
-    assert registered.secret not in repr(stored)
+    assert registered.secret.reveal() not in repr(stored)
     assert world.usual.sealer.unseal(TENANT, wrapped) == registered.secret
 
 

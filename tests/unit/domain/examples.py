@@ -8,12 +8,14 @@ from hypothesis import settings
 from chalicelib.domain.delivery import Lane, Owed
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.event import Event
+from chalicelib.domain.secret import Secret
 
 FEW = settings(max_examples=25)
 
 KEY = bytes(range(32))
-SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
-OTHER_SECRET = "whsec_/////////////////////////////////////////w=="
+SECRET_TEXT = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+SECRET = Secret(SECRET_TEXT)
+OTHER_SECRET = Secret("whsec_/////////////////////////////////////////w==")
 
 EVENT_ID = "evt_019ab697-e87b-748d-8567-89abcdef0123"
 ENDPOINT_ID = "ep_019a7afd-1e00-7aaa-aaaa-aaaaaaaaaaaa"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from chalicelib.domain import audited
 from chalicelib.domain.audit import Difference, difference
 from chalicelib.domain.endpoint import Endpoint, WrappedSecret
-from chalicelib.domain.secret import MASK
+from chalicelib.domain.secret import MASK, Secret
 from chalicelib.wire import answers
 
 ENDPOINT = Endpoint(
@@ -14,7 +14,7 @@ ENDPOINT = Endpoint(
     "https://receiver.example/",
     ("order.paid",),
     1_700_000_000_000,
-    headers=(("X-Token", "hidden-value"),),
+    headers=(("X-Token", Secret("hidden-value")),),
     secrets=(WrappedSecret(b"wrapped"), WrappedSecret(b"older", 1_700_000_060)),
 )
 NOT_ITS_OWNERS = {"id", "version", "created_at"}
@@ -33,9 +33,15 @@ def test_only_what_changed_is_shown_of_a_change() -> None:
 
 
 def test_a_changed_header_value_is_named_and_never_shown() -> None:
-    new = replace(ENDPOINT, headers=(("X-Token", "other-value"),))
+    new = replace(ENDPOINT, headers=(("X-Token", Secret("other-value")),))
     change = audited.endpoint_change(ENDPOINT, new)
     assert change.before == change.after == {"headers": {"X-Token": MASK}}
+
+
+def test_f129_a_changed_token_of_a_url_is_named_and_never_shown() -> None:
+    old = replace(ENDPOINT, url="https://receiver.example/hook?key=S3CR3T")
+    change = audited.endpoint_change(old, replace(old, url="https://receiver.example/hook?key=An0ther"))
+    assert change.before == change.after == {"url": f"https://receiver.example/hook?key={MASK}"}
 
 
 def test_of_secrets_the_audit_says_how_long_they_sign() -> None:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.domain.endpoint import Limits, Ordering, WrappedSecret, header_fault
+from chalicelib.domain.secret import Secret
 from tests.unit.domain.examples import FEW, endpoint
 
 
@@ -103,7 +104,9 @@ def test_ten_requests_at_once_share_a_lane(cap: int, lanes: int) -> None:
 
 
 def test_an_endpoint_shown_in_an_error_has_no_secret_and_no_header_value() -> None:
-    shown = repr(endpoint(secrets=(WrappedSecret(b"c1pher"),), headers=(("Authorization", "Bearer s3cr3t"),)))
+    shown = repr(
+        endpoint(secrets=(WrappedSecret(b"c1pher"),), headers=(("Authorization", Secret("Bearer s3cr3t")),))
+    )
     assert "c1pher" not in shown
     assert "s3cr3t" not in shown
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
 from chalicelib.domain.endpoint import WrappedSecret
+from chalicelib.domain.secret import Secret
 from chalicelib.domain.signing import (
     BadSecretError,
     SignatureForm,
@@ -26,7 +27,16 @@ from chalicelib.domain.signing import (
     verify,
 )
 from tests.receiver import verify as second_opinion
-from tests.unit.domain.examples import AWKWARD_BODY, DELIVERY_ID, FEW, KEY, OTHER_SECRET, SECRET, endpoint
+from tests.unit.domain.examples import (
+    AWKWARD_BODY,
+    DELIVERY_ID,
+    FEW,
+    KEY,
+    OTHER_SECRET,
+    SECRET,
+    SECRET_TEXT,
+    endpoint,
+)
 
 NOW_S = 1_764_000_000
 NOW = datetime.fromtimestamp(NOW_S, UTC)
@@ -39,7 +49,7 @@ seconds = st.integers(0, 4_000_000_000)
 
 
 def signed(
-    form: SignatureForm, body: bytes, *secrets: str, at: int = NOW_S, delivery: str = DELIVERY_ID
+    form: SignatureForm, body: bytes, *secrets: Secret, at: int = NOW_S, delivery: str = DELIVERY_ID
 ) -> dict[str, str]:
     return signature_headers(form, secrets or (SECRET,), delivery, at, body)
 
@@ -47,7 +57,7 @@ def signed(
 def by_hand(form: SignatureForm, stamp: str, body: bytes = b"{}") -> dict[str, str]:
     """Sign any text as the timestamp, as only the holder of the secret could."""
     if form is SignatureForm.RELAY:
-        digest = hmac.digest(SECRET.encode(), stamp.encode() + b"." + body, hashlib.sha256).hex()
+        digest = hmac.digest(SECRET_TEXT.encode(), stamp.encode() + b"." + body, hashlib.sha256).hex()
         return {"Relay-Timestamp": stamp, "Relay-Signature": f"v1={digest}"}
     mac = hmac.digest(KEY, b"msg_1." + stamp.encode() + b"." + body, hashlib.sha256)
     signature = f"v1,{base64.b64encode(mac).decode()}"
@@ -70,7 +80,9 @@ def test_the_standard_signature_is_what_openssl_computes() -> None:
 @given(keys, seconds, st.text(max_size=100))
 def test_f008_the_standard_signature_is_that_of_another_library(key: bytes, at: int, text: str) -> None:
     body = text.encode("utf-8", "replace")
-    theirs = Webhook(new_secret(key)).sign(DELIVERY_ID, datetime.fromtimestamp(at, UTC), body.decode())
+    theirs = Webhook(new_secret(key).reveal()).sign(
+        DELIVERY_ID, datetime.fromtimestamp(at, UTC), body.decode()
+    )
     assert sign_standard(new_secret(key), DELIVERY_ID, at, body) == theirs
 
 
@@ -82,7 +94,7 @@ def test_f008_what_another_library_signs_is_genuine(key: bytes, at: int, text: s
     headers = {
         "Webhook-Id": "msg_2Ab-_",
         "Webhook-Timestamp": str(at),
-        "Webhook-Signature": Webhook(new_secret(key)).sign("msg_2Ab-_", moment, body.decode()),
+        "Webhook-Signature": Webhook(new_secret(key).reveal()).sign("msg_2Ab-_", moment, body.decode()),
     }
     assert verify(body, headers, new_secret(key), moment)
 
@@ -91,7 +103,7 @@ def test_f008_another_library_takes_the_three_headers_as_they_are() -> None:
     now = int(datetime.now(UTC).timestamp())
     headers = signed(SignatureForm.STANDARD, EMOJI.encode(), OTHER_SECRET, SECRET, at=now)
     for secret in (SECRET, OTHER_SECRET):
-        assert Webhook(secret).verify(EMOJI.encode(), headers) == json.loads(EMOJI)
+        assert Webhook(secret.reveal()).verify(EMOJI.encode(), headers) == json.loads(EMOJI)
 
 
 @FORMS
@@ -103,7 +115,7 @@ def test_a_second_opinion_and_the_helper_agree_on_what_is_genuine(
     secret = new_secret(key)
     headers = signed(form, body, secret, at=at)
     lowered = {name.lower(): value for name, value in headers.items()}
-    assert second_opinion.check(lowered, body, [second_opinion.make_secret(secret)], at).verified
+    assert second_opinion.check(lowered, body, [second_opinion.make_secret(secret.reveal())], at).verified
     assert verify(body, headers, secret, datetime.fromtimestamp(at, UTC))
 
 
@@ -245,17 +257,17 @@ def encoded(length: int) -> str:
         "whsec_QQ==",
         encoded(23),
         encoded(65),
-        f"{SECRET}\n",
-        SECRET.removesuffix("="),
-        f"whsec_{SECRET}",
+        f"{SECRET_TEXT}\n",
+        SECRET_TEXT.removesuffix("="),
+        f"whsec_{SECRET_TEXT}",
         "whsec_caf\xe9",
     ],
 )
 def test_f007_a_malformed_secret_neither_signs_nor_verifies(secret: str) -> None:
     with pytest.raises(BadSecretError):
-        sign_relay(secret, NOW_S, b"{}")
+        sign_relay(Secret(secret), NOW_S, b"{}")
     with pytest.raises(BadSecretError):
-        sign_standard(secret, DELIVERY_ID, NOW_S, b"{}")
+        sign_standard(Secret(secret), DELIVERY_ID, NOW_S, b"{}")
     empty = base64.b64encode(hmac.digest(b"", f"m.{NOW_S}.".encode() + b"{}", hashlib.sha256)).decode()
     forged = {"webhook-id": "m", "webhook-timestamp": str(NOW_S), "webhook-signature": f"v1,{empty}"}
     assert not verify(b"{}", forged, secret, NOW)
@@ -266,7 +278,7 @@ def test_f007_a_malformed_secret_neither_signs_nor_verifies(secret: str) -> None
 
 @pytest.mark.parametrize("length", [24, 64])
 def test_f007_keys_of_24_and_64_bytes_are_good(length: int) -> None:
-    assert standard_key(encoded(length)) == bytes(length)
+    assert standard_key(Secret(encoded(length))) == bytes(length)
 
 
 @FORMS
@@ -274,30 +286,30 @@ def test_f007_a_malformed_secret_hides_no_good_one(form: SignatureForm) -> None:
     assert verify(b"{}", signed(form, b"{}"), ["whsec_", SECRET], NOW)
 
 
-@pytest.mark.parametrize("secret", ["whsec_!!!!", encoded(23), f"v1,{SECRET}", "whsec_caf\xe9"])
+@pytest.mark.parametrize("secret", ["whsec_!!!!", encoded(23), f"v1,{SECRET_TEXT}", "whsec_caf\xe9"])
 def test_f007_the_words_about_a_bad_secret_do_not_hold_it(secret: str) -> None:
     with pytest.raises(BadSecretError) as refused:
-        standard_key(secret)
+        standard_key(Secret(secret))
     assert secret.removeprefix("v1,").removeprefix("whsec_") not in str(refused.value)
 
 
 def test_f008_a_delivery_verifies_with_the_secret_and_with_its_base64_alone() -> None:
     headers = signed(SignatureForm.STANDARD, b"{}")
     assert verify(b"{}", headers, SECRET, NOW)
-    assert verify(b"{}", headers, SECRET.removeprefix("whsec_"), NOW)
+    assert verify(b"{}", headers, SECRET_TEXT.removeprefix("whsec_"), NOW)
 
 
 @pytest.mark.parametrize("prefix", ["v1,", "v1a,"])
 def test_f008_a_pasted_version_prefix_is_named(prefix: str) -> None:
     with pytest.raises(BadSecretError, match=r"\(v1,\): leave that prefix out"):
-        standard_key(prefix + SECRET)
-    assert not verify(b"{}", signed(SignatureForm.STANDARD, b"{}"), prefix + SECRET, NOW)
+        standard_key(Secret(prefix + SECRET_TEXT))
+    assert not verify(b"{}", signed(SignatureForm.STANDARD, b"{}"), prefix + SECRET_TEXT, NOW)
 
 
 def test_f008_the_forms_do_not_take_each_others_keys() -> None:
-    whole_text = base64.b64encode(SECRET.encode()).decode()
+    whole_text = base64.b64encode(SECRET_TEXT.encode()).decode()
     assert not verify(b"{}", signed(SignatureForm.STANDARD, b"{}"), whole_text, NOW)
-    mac = hmac.digest(SECRET.encode(), f"{DELIVERY_ID}.{NOW_S}.".encode() + b"{}", hashlib.sha256)
+    mac = hmac.digest(SECRET_TEXT.encode(), f"{DELIVERY_ID}.{NOW_S}.".encode() + b"{}", hashlib.sha256)
     wrong = {"webhook-signature": f"v1,{base64.b64encode(mac).decode()}"}
     assert not verify(b"{}", signed(SignatureForm.STANDARD, b"{}") | wrong, SECRET, NOW)
     wrong = {"Relay-Signature": f"v1={hmac.digest(KEY, f'{NOW_S}.'.encode() + b'{}', hashlib.sha256).hex()}"}
@@ -310,11 +322,16 @@ def test_f010_during_the_overlap_either_secret_verifies_and_after_it_only_the_ne
 ) -> None:
     ends = NOW_S + 60
     rotated = endpoint(
-        secrets=(WrappedSecret(OTHER_SECRET.encode()), WrappedSecret(SECRET.encode(), expires_at=ends))
+        secrets=(
+            WrappedSecret(OTHER_SECRET.reveal().encode()),
+            WrappedSecret(SECRET_TEXT.encode(), expires_at=ends),
+        )
     )
 
     def attempt(at: int) -> dict[str, str]:
-        return signed(form, b"{}", *(each.ciphertext.decode() for each in rotated.live_secrets(at)), at=at)
+        return signed(
+            form, b"{}", *(Secret(each.ciphertext.decode()) for each in rotated.live_secrets(at)), at=at
+        )
 
     during, after = attempt(ends - 1), attempt(ends)
     then = datetime.fromtimestamp(ends, UTC)
@@ -425,8 +442,8 @@ def test_header_names_count_in_any_case(form: SignatureForm) -> None:
 @given(keys)
 def test_a_new_secret_is_the_prefix_and_its_key_in_base64(key: bytes) -> None:
     secret = new_secret(key)
-    assert secret.startswith("whsec_")
-    assert base64.b64decode(secret[6:]) == key == standard_key(secret)
+    assert secret.reveal().startswith("whsec_")
+    assert base64.b64decode(secret.reveal()[6:]) == key == standard_key(secret)
 
 
 def test_the_identity_headers_are_these_three() -> None:
