@@ -109,6 +109,12 @@ def list_endpoint_deliveries(endpoint_id: str) -> Response:
     return http.answer(app, endpoints.deliveries, endpoint_id=endpoint_id)
 
 
+@app.route("/v1/endpoints/{endpoint_id}/attempts", methods=["GET"])
+def list_endpoint_attempts(endpoint_id: str) -> Response:
+    """List an endpoint's attempts."""
+    return http.answer(app, endpoints.attempts, endpoint_id=endpoint_id)
+
+
 @app.route("/v1/endpoints/{endpoint_id}/dead-letters", methods=["GET"])
 def list_dead_letters(endpoint_id: str) -> Response:
     """List what was given up on."""

@@ -3,6 +3,7 @@
 History is the record; an owed row is the work list entry that can be rebuilt from it.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from chalicelib.domain.outcome import DeathReason, Fault, Outcome, Reply, Verdic
 from chalicelib.domain.sent import Sent
 
 UNKNOWN_MAX = 5
+_NUMBER, _NUMBERS = re.compile(r"[0-9]{4}"), 2
 
 
 class Status(StrEnum):
@@ -137,6 +139,11 @@ class Attempt:
     sent: Sent | None = None
 
     @property
+    def key(self) -> str:
+        """Name it, and its place in a list: delivery, generation and number."""
+        return attempt_key(self.delivery_id, self.generation, self.number)
+
+    @property
     def stood_ms(self) -> int:
         """Say how long it stood in line: its wait, less what it was held and what processing took."""
         return max(0, self.queue_ms - self.held_ms - self.processing_ms)
@@ -243,6 +250,13 @@ def placed(lane: Lane, position: str) -> tuple[int, int]:
 def attempt_key(delivery_id: str, generation: int, number: int) -> str:
     """Name one attempt; sorts by delivery, then generation, then number."""
     return f"{delivery_id}#{generation:04d}#{number:04d}"
+
+
+def is_attempt_key(text: str) -> bool:
+    """Say whether a text names an attempt, or the row before the first."""
+    delivery, *numbers = text.split("#")
+    fits = len(numbers) == _NUMBERS and all(_NUMBER.fullmatch(each) for each in numbers)
+    return fits and ids.is_id(delivery)
 
 
 def after_send(owed: Owed, reply: Reply, verdict: Verdict, profile: RetryProfile, timing: Timing) -> Step:

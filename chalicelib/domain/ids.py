@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 ENTROPY_BITS = 74
+END_MS = 1 << 48
+"""The first millisecond that no id can hold."""
 _TAG_BITS = 32
 _PAIR_BITS = ENTROPY_BITS - _TAG_BITS
 _RAND_B_BITS = 62
@@ -45,6 +47,16 @@ def created_ms(identifier: str) -> int:
 def created_at(identifier: str) -> datetime:
     """Read the moment an id was made, aware UTC."""
     return datetime.fromtimestamp(created_ms(identifier) / 1000, UTC)
+
+
+def first_of(at_ms: int) -> str:
+    """Give the lowest bare id of a millisecond."""
+    return str(uuid7(at_ms, 0))
+
+
+def last_before(at_ms: int) -> str:
+    """Give the highest bare id of the milliseconds before one."""
+    return str(uuid7(max(0, at_ms - 1), (1 << ENTROPY_BITS) - 1))
 
 
 def delivery_id(event_id: str, endpoint_id: str) -> str:

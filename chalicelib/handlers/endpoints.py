@@ -4,7 +4,7 @@ from chalice.app import Response
 
 from chalicelib import bootstrap
 from chalicelib.application import endpoints as use
-from chalicelib.domain.delivery import Status
+from chalicelib.domain.delivery import is_attempt_key
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.handlers import http
@@ -76,19 +76,23 @@ def backlog(asked: Asked, endpoint_id: str) -> Response:
 
 def deliveries(asked: Asked, endpoint_id: str) -> Response:
     """List an endpoint's deliveries, newest event first."""
-    status = _status(asked.query.get("status"))
-    listing = f"deliveries of {endpoint_id} {status or 'all'}"
-    after, limit = asked.page(listing)
-    found = bootstrap.questions().deliveries(asked.caller.tenant, endpoint_id, after, limit)
-    shown = [answers.delivery(each) for each in found.items if status in {None, each.status}]
-    return http.listed(shown, listing, found.after)
+    status = asked.status()
+    listing, extent = asked.extent(f"deliveries of {endpoint_id} {status or 'all'}")
+    found = bootstrap.questions().deliveries(asked.caller.tenant, endpoint_id, extent, status)
+    return http.listed([answers.delivery(each) for each in found.items], listing, found.after)
+
+
+def attempts(asked: Asked, endpoint_id: str) -> Response:
+    """List an endpoint's attempts, newest event first."""
+    listing, extent = asked.extent(f"attempts of {endpoint_id}", is_place=is_attempt_key)
+    found = bootstrap.questions().attempts(asked.caller.tenant, endpoint_id, extent)
+    return http.listed([answers.listed_attempt(each) for each in found.items], listing, found.after)
 
 
 def dead_letters(asked: Asked, endpoint_id: str) -> Response:
     """List an endpoint's dead letters, newest event first."""
-    listing = f"dead letters of {endpoint_id}"
-    after, limit = asked.page(listing)
-    found = bootstrap.questions().dead_letters(asked.caller.tenant, endpoint_id, after, limit)
+    listing, extent = asked.extent(f"dead letters of {endpoint_id}")
+    found = bootstrap.questions().dead_letters(asked.caller.tenant, endpoint_id, extent)
     return http.listed([answers.dead_letter(each) for each in found.items], listing, found.after)
 
 
@@ -109,18 +113,6 @@ def stats(asked: Asked, endpoint_id: str) -> Response:
 
 def _is_hour(place: str) -> bool:
     return place.isascii() and place.isdigit() and 0 < int(place[:8]) < _NO_HOUR_YET
-
-
-def _status(text: str | None) -> Status | None:
-    if text is None:
-        return None
-    try:
-        return Status(text)
-    except ValueError:
-        words = ", ".join(Status)
-        raise RelayError(
-            ErrorCode.FIELD_INVALID, "There is no such status.", field="status", expected=f"one of: {words}"
-        ) from None
 
 
 def _as_read(asked: Asked, endpoint: Endpoint) -> Endpoint:

@@ -59,9 +59,9 @@ def post_batch(asked: Asked) -> Response:
 
 def page(asked: Asked) -> Response:
     """List events, newest first."""
-    after, limit = asked.page("events", "evt")
-    found = bootstrap.questions().events(asked.caller.tenant, after, limit)
-    return http.listed([answers.event(each) for each in found.items], "events", found.after)
+    listing, extent = asked.extent("events", "evt")
+    found = bootstrap.questions().events(asked.caller.tenant, extent)
+    return http.listed([answers.event(each) for each in found.items], listing, found.after)
 
 
 def get(asked: Asked, event_id: str) -> Response:
@@ -77,9 +77,10 @@ def payload(asked: Asked, event_id: str) -> Response:
 
 def deliveries(asked: Asked, event_id: str) -> Response:
     """List an event's deliveries."""
-    listing = f"deliveries of {event_id}"
+    status = asked.status()
+    listing = f"deliveries of {event_id} {status or 'all'}"
     after, limit = asked.page(listing, "ep")
-    found = bootstrap.questions().deliveries_of_event(asked.caller.tenant, event_id, after, limit)
+    found = bootstrap.questions().deliveries_of_event(asked.caller.tenant, event_id, after, limit, status)
     return http.listed([answers.delivery(each) for each in found.items], listing, found.after)
 
 

@@ -12,12 +12,13 @@ from chalice.app import Chalice, Request, Response
 
 from chalicelib import bootstrap
 from chalicelib.application.authenticate import Caller
-from chalicelib.application.ports import Unavailable
+from chalicelib.application.ports import Extent, Unavailable
 from chalicelib.domain.audit import Actor, ActorKind
+from chalicelib.domain.delivery import Status
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.handlers import problems
-from chalicelib.wire import cursor, operations
+from chalicelib.wire import bodies, cursor, operations
 from chalicelib.wire.cursor import LIST_DEFAULT, LIST_MAX
 from chalicelib.wire.operations import Operation
 
@@ -89,6 +90,29 @@ class Asked:
         if is_place is not None:
             return cursor.load_place(listing, is_place, given), limit
         return cursor.load(listing, prefix, given), limit
+
+    def extent(
+        self, listing: str, prefix: str = "", is_place: Callable[[str], bool] | None = None
+    ) -> tuple[str, Extent]:
+        """Read which part of a list is asked for, of which time; the list's name says the time too."""
+        since_ms, until_ms = bodies.times(self.query.get("since"), self.query.get("until"))
+        named = f"{listing} from {since_ms} to {until_ms}"
+        return named, Extent(*self.page(named, prefix, is_place), since_ms, until_ms)
+
+    def status(self) -> Status | None:
+        """Read which status deliveries are asked for by; raises RelayError naming the four."""
+        text = self.query.get("status")
+        if text is None:
+            return None
+        try:
+            return Status(text)
+        except ValueError:
+            raise RelayError(
+                ErrorCode.FIELD_INVALID,
+                "There is no such status.",
+                field="status",
+                expected=f"one of: {', '.join(Status)}",
+            ) from None
 
 
 View = Callable[..., Response]

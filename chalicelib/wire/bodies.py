@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from chalicelib.domain import endpoint as endpoints
 from chalicelib.domain import event as events
+from chalicelib.domain import ids
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.bulk_replay import Wanted
 from chalicelib.domain.delivery import Status
@@ -234,13 +235,7 @@ def wanted(body: BulkReplayBody, now_ms: int) -> Wanted:
     """Read which deliveries a bulk replay is to take; raises RelayError."""
     since_ms = moment_ms(body.since, "since")
     until_ms = now_ms if body.until is None else moment_ms(body.until, "until")
-    if since_ms >= until_ms or since_ms < 0:
-        raise RelayError(
-            ErrorCode.FIELD_INVALID,
-            "`since` is not before `until`, or before 1970.",
-            field="since",
-            expected="a time before `until`, and before now",
-        )
+    _in_order(since_ms, until_ms, "a time before `until`, and before now")
     ended = {each.value: each for each in _ENDED}
     if body.status not in ended:
         raise RelayError(
@@ -250,6 +245,27 @@ def wanted(body: BulkReplayBody, now_ms: int) -> Wanted:
             expected="one of: dead, succeeded",
         )
     return Wanted(since_ms, until_ms, ended[body.status], patterns(body.event_types))
+
+
+def times(since: str | None, until: str | None) -> tuple[int, int]:
+    """Read which time a list is asked for, as Unix ms; raises RelayError.
+
+    A `+` that the query's encoding has turned into a space is read as it was meant.
+    """
+    since_ms = 0 if since is None else moment_ms(since.replace(" ", "+"), "since")
+    until_ms = ids.END_MS if until is None else moment_ms(until.replace(" ", "+"), "until")
+    _in_order(since_ms, until_ms, "a time before `until`")
+    return since_ms, until_ms
+
+
+def _in_order(since_ms: int, until_ms: int, expected: str) -> None:
+    if since_ms >= until_ms or since_ms < 0:
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            "`since` is not before `until`, or before 1970.",
+            field="since",
+            expected=expected,
+        )
 
 
 def moment_ms(text: str, field: str) -> int:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from chalicelib.application.ports import Generations, Health, Page
+from chalicelib.application.ports import Extent, Generations, Health, Page
 from chalicelib.domain import gate as gates
 from chalicelib.domain.delivery import Again, Dead, Owed, Status, given_up, status_of
 from chalicelib.domain.endpoint import Endpoint, EndpointState
@@ -51,14 +51,14 @@ def paged(read: Read[T], limit: int) -> list[T]:
 
 def events_of(stores: Stores, tenant: str = TENANT, now_ms: int = NOW_MS) -> Read[str]:
     def read(after: str, limit: int) -> Page[str]:
-        page = stores.reading.events(tenant, after, limit, now_ms)
+        page = stores.reading.events(tenant, Extent(after, limit), now_ms)
         return Page(tuple(each.event.id for each in page.items), page.after)
 
     return read
 
 
 def deliveries_of(stores: Stores, of: Endpoint) -> Read[Generations]:
-    return lambda after, limit: stores.reading.deliveries(TENANT, of.id, after, limit, NOW_US)
+    return lambda after, limit: stores.reading.deliveries(TENANT, of.id, Extent(after, limit), NOW_US)
 
 
 def keep(stores: Stores, events: list[Event]) -> list[str]:
@@ -81,7 +81,7 @@ class TestEvent:
         end_ms = NOW_MS + 35 * DAY_MS
         assert stores.reading.event(TENANT, event(1).id, end_ms - 1) is not None
         assert stores.reading.event(TENANT, event(1).id, end_ms) is None
-        assert stores.reading.events(TENANT, "", 10, end_ms).items == ()
+        assert stores.reading.events(TENANT, Extent("", 10), end_ms).items == ()
 
 
 class TestEvents:
@@ -98,7 +98,7 @@ class TestEvents:
 
     def test_f120_exactly_as_many_as_the_limit_are_the_last_page(self, stores: Stores) -> None:
         keep(stores, [event(number) for number in range(5)])
-        page = stores.reading.events(TENANT, "", 5, NOW_MS)
+        page = stores.reading.events(TENANT, Extent("", 5), NOW_MS)
         assert (len(page.items), page.after) == (5, "")
 
     def test_f120_what_is_past_its_retention_hides_nothing(self, stores: Stores) -> None:
@@ -109,9 +109,9 @@ class TestEvents:
 
     def test_f120_what_arrives_meanwhile_moves_no_page(self, stores: Stores) -> None:
         expected = keep(stores, [event(number) for number in range(4)])
-        first = stores.reading.events(TENANT, "", 2, NOW_MS)
+        first = stores.reading.events(TENANT, Extent("", 2), NOW_MS)
         keep(stores, [event(9, at_ms=NOW_MS + 1), event(10, at_ms=NOW_MS + HOUR_MS)])
-        second = stores.reading.events(TENANT, first.after, 2, NOW_MS)
+        second = stores.reading.events(TENANT, Extent(first.after, 2), NOW_MS)
         found = [each.event.id for page in (first, second) for each in page.items]
         assert (found, second.after) == (expected, "")
 
@@ -192,14 +192,14 @@ class TestDeliveries:
 
     def test_f120_exactly_as_many_as_the_limit_are_the_last_page(self, stores: Stores) -> None:
         self.given(stores, 4, endpoint())
-        page = stores.reading.deliveries(TENANT, endpoint().id, "", 4, NOW_US)
+        page = stores.reading.deliveries(TENANT, endpoint().id, Extent("", 4), NOW_US)
         assert (len(page.items), page.after) == (4, "")
 
     def test_f120_what_happens_meanwhile_moves_no_page(self, stores: Stores) -> None:
         expected = self.given(stores, 4, endpoint())
-        first = stores.reading.deliveries(TENANT, endpoint().id, "", 2, NOW_US)
+        first = stores.reading.deliveries(TENANT, endpoint().id, Extent("", 2), NOW_US)
         posted(stores, 99, endpoint(), NOW_MS + 99)
-        second = stores.reading.deliveries(TENANT, endpoint().id, first.after, 2, NOW_US)
+        second = stores.reading.deliveries(TENANT, endpoint().id, Extent(first.after, 2), NOW_US)
         found = [each.delivery_id for page in (first, second) for each in page.items]
         assert (found, second.after) == (expected, "")
 

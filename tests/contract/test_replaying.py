@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.adapters.dynamodb import keys
-from chalicelib.application.ports import Generations, Owing
+from chalicelib.application.ports import Extent, Generations, Owing
 from chalicelib.application.replay import ancestor
 from chalicelib.domain import ids
 from chalicelib.domain.bulk_replay import BulkReplay, BulkState, Wanted
@@ -112,12 +112,12 @@ class TestDeadLetters:
         ends = [(each, given_up(each, DeathReason.SKIPPED, LATER_MS)) for each in owed]
         assert stores.work.move(ends) == [True] * 3
         assert stores.replaying.begin(next_of(stores, owed[1]), LATER_MS)
-        page = stores.reading.dead_letters(TENANT, to.id, "", 2, LATER_MS)
+        page = stores.reading.dead_letters(TENANT, to.id, Extent("", 2), LATER_MS)
         assert [(each.ended.delivery_id, each.replayed) for each in page.items] == [
             (owed[2].delivery_id, False),
             (owed[1].delivery_id, True),
         ]
-        rest = stores.reading.dead_letters(TENANT, to.id, page.after, 2, LATER_MS)
+        rest = stores.reading.dead_letters(TENANT, to.id, Extent(page.after, 2), LATER_MS)
         assert [each.ended for each in rest.items] == [ends[0][1].ended]
         assert rest.after == ""
 
@@ -128,7 +128,7 @@ class TestDeadLetters:
         following = next_of(stores, owed)
         stores.replaying.begin(following, LATER_MS)
         stores.work.move([(following.owed, given_up(following.owed, DeathReason.SKIPPED, LATER_MS))])
-        page = stores.reading.dead_letters(TENANT, to.id, "", 1, LATER_MS)
+        page = stores.reading.dead_letters(TENANT, to.id, Extent("", 1), LATER_MS)
         assert [(each.ended.generation, each.replayed) for each in page.items] == [(1, False), (0, True)]
 
     def test_an_expired_one_is_absent(self, stores: Stores) -> None:
@@ -136,7 +136,7 @@ class TestDeadLetters:
         owed = posted(stores, 1, to)
         stores.work.move([(owed, given_up(owed, DeathReason.SKIPPED, NOW_MS))])
         gone_ms = NOW_MS + 200 * DAY_MS
-        assert stores.reading.dead_letters(TENANT, to.id, "", 5, gone_ms).items == ()
+        assert stores.reading.dead_letters(TENANT, to.id, Extent("", 5), gone_ms).items == ()
 
 
 def bulk(to: Endpoint, since_ms: int = 0, until_ms: int = LATER_MS) -> BulkReplay:

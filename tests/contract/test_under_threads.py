@@ -19,7 +19,7 @@ from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Merge, Tab
 from chalicelib.application.fan_out import FanOutLater
 from chalicelib.application.ingest import Accepted, Ingest, IngestLimits, Post
 from chalicelib.application.limiter import Limiter, Need
-from chalicelib.application.ports import Allowance, Wish
+from chalicelib.application.ports import Allowance, Extent, Wish
 from chalicelib.domain import allowance
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change, Op, Test
@@ -99,7 +99,7 @@ class TestIngest:
         assert len({answer.answer for answer in answers}) == 1
         assert sum(not answer.replayed for answer in answers) == 1
         only = json.loads(answers[0].answer)
-        listed = many[0].reading.events(TENANT, "", 10, NOW_MS)
+        listed = many[0].reading.events(TENANT, Extent("", 10), NOW_MS)
         assert [each.event.id for each in listed.items] == [only["event_id"]]
         owed = [row for each in endpoints for row in many[0].work.peek(lane_of(each), 10)]
         assert [row.delivery_id for row in owed] == only["delivery_ids"]

@@ -12,6 +12,7 @@ import pytest
 import app as lambdas
 from chalicelib import bootstrap
 from chalicelib.application.ingest import Post
+from chalicelib.domain.delivery import Status
 from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.gate import Queue
 from chalicelib.domain.retention import DAY_MS
@@ -194,6 +195,7 @@ def test_the_api_answers_every_question(watch: Watch) -> None:
     event, endpoint = f"/v1/events/{said['event_id']}", f"/v1/endpoints/{made['id']}"
     paths = ["/v1/events", event, f"{event}/payload", f"{event}/deliveries", f"/v1/deliveries/{delivery_id}"]
     paths += ["/v1/endpoints", endpoint, f"{endpoint}/health", f"{endpoint}/stats", f"{endpoint}/deliveries"]
+    paths += [f"{endpoint}/attempts", *(f"{endpoint}/deliveries?status={each.value}" for each in Status)]
     with watch.running("api_handler"):
         for path in paths:
             assert relay.get(path).status == 200

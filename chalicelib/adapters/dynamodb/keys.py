@@ -1,6 +1,7 @@
 """Every key of every table, built and read here alone; the tenant stands first in each."""
 
-from chalicelib.adapters.dynamodb.records import Key
+from chalicelib.adapters.dynamodb.records import Key, Span
+from chalicelib.application.ports import Extent
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Lane, Owed, attempt_key
 from chalicelib.domain.ending import Cause
@@ -84,6 +85,29 @@ def ended(tenant: str, endpoint_id: str, delivery_id: str, generation: int) -> K
     """Name the last history row of a delivery that was given up on."""
     sort = f"{delivery_id}#{generation:04d}#{END}"
     return Key(HISTORY, endpoint_partition(tenant, endpoint_id), sort)
+
+
+def after_attempts(delivery_id: str) -> str:
+    """Give the place in a list of attempts, newest first, below all of a delivery."""
+    return attempt_key(delivery_id, 0, CREATED_NUMBER)
+
+
+def deliveries_between(extent: Extent) -> Span:
+    """Say where the deliveries, or dead letters, of events of a time lie that are below a place."""
+    high = f"{ids.last_before(extent.until_ms)}#~"
+    return Span(ids.first_of(extent.since_ms), min(extent.after or high, high))
+
+
+def events_between(extent: Extent) -> Span:
+    """Say where the events of a time lie in their partitions that are below a place."""
+    high = f"evt_{ids.last_before(extent.until_ms)}"
+    return Span(f"evt_{ids.first_of(extent.since_ms)}", min(extent.after or high, high))
+
+
+def hours_between(events: Span) -> Span:
+    """Say where the hours are listed in which events of a stretch lie."""
+    low, high = (hour_of(ids.created_ms(each)) for each in (events.low, events.high))
+    return Span(f"{low:07d}", f"{high:07d}~")
 
 
 def hold(tenant: str, endpoint_id: str, since_us: int) -> Key:

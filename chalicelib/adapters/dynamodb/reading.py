@@ -7,15 +7,22 @@ from itertools import groupby, islice
 
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Key, Span, Tables
-from chalicelib.application.ports import Generations, GivenUp, Health, Page, StoredEvent
+from chalicelib.application.ports import Extent, Generations, GivenUp, Health, Page, StoredEvent
 from chalicelib.domain import gate as gates
 from chalicelib.domain import ids, retention
 from chalicelib.domain.change import Record
-from chalicelib.domain.delivery import HistoryRow
+from chalicelib.domain.delivery import Attempt, HistoryRow, Lane
+from chalicelib.domain.ending import lanes_of
+from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.gate import TAKE_OVER_GRACE, Gate, Spell, Tally
 
 _ROWS = 200
+_ROWS_EACH = 4
 _DELIVERY_ROWS = 1_000
+_HOURS = 48
+_PAGE_WEIGHT = 2_000
+_RESPONSE_BYTES = 256
+_CLOCKS_APART_MS = 60_000
 _ASKED_AT_ONCE = 100
 
 
@@ -40,42 +47,82 @@ class DynamoReading:
         record = self._tables.get([at]).get(at)
         return rows.event_of(record) if record and _alive(record, now_ms) else None
 
-    def events(self, tenant: str, after: str, limit: int, now_ms: int) -> Page[StoredEvent]:
-        """List a tenant's events, newest first."""
+    def events(self, tenant: str, extent: Extent, now_ms: int) -> Page[StoredEvent]:
+        """List a tenant's events of a time, newest first."""
         found: list[StoredEvent] = []
-        for record in self._newest_events(tenant, after, limit + 1):
+        for record in self._newest_events(tenant, extent):
             if not _alive(record, now_ms):
                 continue
-            if len(found) == limit:
+            if len(found) == extent.limit:
                 return Page(tuple(found), found[-1].event.id)
             found.append(rows.event_of(record))
         return Page(tuple(found))
 
     def delivery(self, tenant: str, endpoint_id: str, delivery_id: str, now_us: int) -> Generations | None:
         """Read what history has of one delivery."""
-        partition = keys.endpoint_partition(tenant, endpoint_id)
-        span = Span(f"{delivery_id}#", f"{delivery_id}#~", backwards=True)
-        stretch = self._tables.query(keys.HISTORY, partition, span, _DELIVERY_ROWS)
-        told = _told(stretch.records[::-1], now_us // 1000)
-        if not told:
-            return None
-        standing = self._standing(tenant, endpoint_id, now_us)
-        return _generations(endpoint_id, delivery_id, told, standing)
+        return next(iter(self.named(tenant, endpoint_id, [delivery_id], now_us)), None)
 
-    def deliveries(
-        self, tenant: str, endpoint_id: str, after: str, limit: int, now_us: int
-    ) -> Page[Generations]:
-        """List an endpoint's deliveries, newest event first."""
+    def named(
+        self, tenant: str, endpoint_id: str, delivery_ids: Sequence[str], now_us: int
+    ) -> list[Generations]:
+        """Read what history has of some of an endpoint's deliveries, in the order asked."""
+        partition = keys.endpoint_partition(tenant, endpoint_id)
+        histories: dict[str, tuple[HistoryRow, ...]] = {}
+        for each in delivery_ids:
+            span = Span(f"{each}#", f"{each}#~", backwards=True)
+            stretch = self._tables.query(keys.HISTORY, partition, span, _DELIVERY_ROWS)
+            histories[each] = _told(stretch.records[::-1], now_us // 1000)
+        if not any(histories.values()):
+            return []
+        standing = self._standing(tenant, endpoint_id, now_us)
+        return [_generations(endpoint_id, *each, standing) for each in histories.items() if each[1]]
+
+    def owed(self, endpoint: Endpoint, fewer_than: int) -> frozenset[str] | None:
+        """Name all deliveries that an endpoint is owed; None if they are not fewer than that."""
+        owner = (endpoint.tenant, endpoint.id)
+        at = keys.gate(*owner)
+        record = self._tables.get([at]).get(at)
+        found: list[str] = []
+        for number in lanes_of(endpoint, gates.read(record) if record else None):
+            left = fewer_than - len(found)
+            stretch = self._tables.query(keys.OWED, keys.lane(Lane(*owner, number)), Span(), left)
+            found += [rows.owed_of(each).delivery_id for each in stretch.records]
+            if len(found) >= fewer_than:
+                return None
+        return frozenset(found)
+
+    def leased(self, tenant: str, endpoint_id: str, now_us: int) -> frozenset[str]:
+        """Name the deliveries of an endpoint that live leases name."""
+        return self._standing(tenant, endpoint_id, now_us).leased
+
+    def deliveries(self, tenant: str, endpoint_id: str, extent: Extent, now_us: int) -> Page[Generations]:
+        """List an endpoint's deliveries of events of a time, newest event first."""
         standing = self._standing(tenant, endpoint_id, now_us)
         found: list[Generations] = []
-        rows_of = groupby(self._newest_history(tenant, endpoint_id, after), _delivery_of)
-        for delivery_id, group in rows_of:
-            told = _told(list(group)[::-1], now_us // 1000)
-            if not told:
-                continue
-            if len(found) == limit:
-                return Page(tuple(found), found[-1].delivery_id)
-            found.append(_generations(endpoint_id, delivery_id, told, standing))
+        weight, last = 0, ""
+        for delivery_id, group in self._histories(tenant, endpoint_id, extent):
+            if len(found) == extent.limit or weight >= _PAGE_WEIGHT:
+                return Page(tuple(found), last)
+            records, last = list(group), delivery_id
+            weight += sum(map(_weight, records))
+            told = _told(records[::-1], now_us // 1000)
+            if told:
+                found.append(_generations(endpoint_id, delivery_id, told, standing))
+        return Page(tuple(found))
+
+    def attempts(self, tenant: str, endpoint_id: str, extent: Extent, now_us: int) -> Page[Attempt]:
+        """List an endpoint's attempts: newest event first, and of a delivery the newest attempt first."""
+        found: list[Attempt] = []
+        weight, last = 0, ""
+        for delivery_id, group in self._histories(tenant, endpoint_id, _events_before(extent)):
+            if weight >= _PAGE_WEIGHT:
+                return Page(tuple(found), last)
+            records, last = list(group), keys.after_attempts(delivery_id)
+            weight += sum(map(_weight, records))
+            for each in _attempts_within(extent, _told(records[::-1], now_us // 1000)):
+                if len(found) == extent.limit:
+                    return Page(tuple(found), found[-1].key)
+                found.append(each)
         return Page(tuple(found))
 
     def takers(self, tenant: str, event_id: str, after: str) -> Iterator[str]:
@@ -88,15 +135,14 @@ class DynamoReading:
             found = self._tables.get(list(created.values()))
             yield from (each for each, key in created.items() if key in found)
 
-    def dead_letters(
-        self, tenant: str, endpoint_id: str, after: str, limit: int, now_ms: int
-    ) -> Page[GivenUp]:
+    def dead_letters(self, tenant: str, endpoint_id: str, extent: Extent, now_ms: int) -> Page[GivenUp]:
         """List an endpoint's dead letters, newest event first; those of one delivery are never parted."""
         at = (keys.DEAD_LETTERS, keys.endpoint_partition(tenant, endpoint_id))
-        kept = (each for each in self._newest(at, Span("0", after or "g"), _ROWS) if _alive(each, now_ms))
+        newest = self._newest(at, keys.deliveries_between(extent), min(_ROWS, extent.limit + 2))
+        kept = (each for each in newest if _alive(each, now_ms))
         found: list[Record] = []
         for place, (_, group) in enumerate(groupby(kept, _delivery_of)):
-            if place == limit:
+            if place == extent.limit:
                 return self._letters(tenant, endpoint_id, found, _delivery_of(found[-1]))
             found += group
         return self._letters(tenant, endpoint_id, found)
@@ -148,22 +194,22 @@ class DynamoReading:
         leased = frozenset(key.split("#")[1] for lease in live for key in lease.keys)
         return _Standing(leased, gates.current_hold(gate, now_us))
 
-    def _newest_history(self, tenant: str, endpoint_id: str, after: str) -> Iterator[Record]:
+    def _histories(
+        self, tenant: str, endpoint_id: str, extent: Extent
+    ) -> Iterator[tuple[str, Iterator[Record]]]:
+        """Give the rows of each delivery, newest first."""
         at = (keys.HISTORY, keys.endpoint_partition(tenant, endpoint_id))
-        return self._newest(at, Span("0", after or "g"), _ROWS)
+        at_once = min(_ROWS, _ROWS_EACH * extent.limit + 2)
+        return groupby(self._newest(at, keys.deliveries_between(extent), at_once), _delivery_of)
 
-    def _newest_events(self, tenant: str, after: str, limit: int) -> Iterator[Record]:
-        first = keys.hour_of(ids.created_ms(after)) if after else None
-        for hour in self._hours(tenant, first):
-            span = Span("evt_", after if hour == first else "evt_~")
-            yield from heapq.merge(
-                *(
-                    self._newest((keys.EVENTS, keys.events_partition(tenant, hour, nibble)), span, limit)
-                    for nibble in keys.NIBBLES
-                ),
-                key=_sort_key,
-                reverse=True,
-            )
+    def _newest_events(self, tenant: str, extent: Extent) -> Iterator[Record]:
+        span = keys.events_between(extent)
+        at_once = extent.limit // len(keys.NIBBLES) * 2 + 2
+        hours = (keys.EVENTS, keys.hours_partition(tenant))
+        for listed in self._newest(hours, keys.hours_between(span), _HOURS):
+            partitions = (keys.events_partition(tenant, int(listed["sk"]), nibble) for nibble in keys.NIBBLES)
+            walks = [self._newest((keys.EVENTS, each), span, at_once) for each in partitions]
+            yield from heapq.merge(*walks, key=_sort_key, reverse=True)
 
     def _newest(self, at: tuple[str, str], span: Span, at_once: int) -> Iterator[Record]:
         """Read a partition backwards, from below its high end as far as asked; at least two at once."""
@@ -174,12 +220,6 @@ class DynamoReading:
             if not stretch.more:
                 return
             high = stretch.records[-1]["sk"]
-
-    def _hours(self, tenant: str, first: int | None) -> Iterator[int]:
-        high = "~" if first is None else f"{first:07d}"
-        partition = keys.hours_partition(tenant)
-        stretch = self._tables.query(keys.EVENTS, partition, Span(" ", high, backwards=True), _DELIVERY_ROWS)
-        yield from (int(record["sk"]) for record in stretch.records)
 
 
 def _running(gate: Gate) -> list[Tally]:
@@ -195,6 +235,26 @@ def _sort_key(record: Record) -> str:
 def _created(tenant: str, endpoint_id: str, event_id: str) -> Key:
     delivery = ids.delivery_id(event_id, endpoint_id)
     return keys.attempt(tenant, endpoint_id, (delivery, 0, keys.CREATED_NUMBER))
+
+
+def _weight(record: Record) -> int:
+    """Say what a row weighs in a page: one, and more if it has much of a response."""
+    return 1 + len(record.get("response", b"")) // _RESPONSE_BYTES
+
+
+def _events_before(extent: Extent) -> Extent:
+    """Give where the events lie of attempts of a time: before its end, as clocks go, maybe long before."""
+    delivery = extent.after.partition("#")[0]
+    until_ms = min(extent.until_ms + _CLOCKS_APART_MS, ids.END_MS)
+    return Extent(f"{delivery}#~" if delivery else "", extent.limit, 0, until_ms)
+
+
+def _attempts_within(extent: Extent, told: tuple[HistoryRow, ...]) -> Iterator[Attempt]:
+    """Give the attempts of a delivery that are of a time and below a place, newest first."""
+    for row in reversed(told):
+        below = isinstance(row, Attempt) and (not extent.after or row.key < extent.after)
+        if isinstance(row, Attempt) and below and extent.since_ms <= row.at_ms < extent.until_ms:
+            yield row
 
 
 def _alive(record: Record, now_ms: int) -> bool:

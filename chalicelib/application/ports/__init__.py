@@ -32,6 +32,7 @@ from chalicelib.application.ports.delivering import (
 from chalicelib.application.ports.ending import Advanced, Endings
 from chalicelib.application.ports.keeping import (
     Endpoints,
+    Extent,
     Generations,
     GivenUp,
     Health,
@@ -72,6 +73,7 @@ __all__ = [
     "Endings",
     "Endpoints",
     "Expired",
+    "Extent",
     "Factor",
     "FanningOut",
     "Fanout",

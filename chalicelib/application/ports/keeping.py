@@ -1,12 +1,12 @@
 """What owners keep and ask: endpoints, keys, and questions about what happened."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from chalicelib.application.ports.accepting import StoredEvent
-from chalicelib.domain import audit
-from chalicelib.domain.delivery import Ended, HistoryRow
+from chalicelib.domain import audit, ids
+from chalicelib.domain.delivery import Attempt, Ended, HistoryRow
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.gate import Gate, Spell, Tally
 
@@ -19,6 +19,19 @@ class Page(Generic[T]):
 
     items: tuple[T, ...]
     after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Which part of a list: from below a place on (empty: from its newest), so many at most, of which time.
+
+    `since_ms` belongs to the time, `until_ms` does not any more (Unix ms).
+    """
+
+    after: str
+    limit: int
+    since_ms: int = 0
+    until_ms: int = ids.END_MS
 
 
 class Endpoints(Protocol):
@@ -85,8 +98,8 @@ class Reading(Protocol):
         """Read an event; one past its retention is absent."""
         ...
 
-    def events(self, tenant: str, after: str, limit: int, now_ms: int) -> Page[StoredEvent]:
-        """List a tenant's events, newest first."""
+    def events(self, tenant: str, extent: Extent, now_ms: int) -> Page[StoredEvent]:
+        """List a tenant's events of a time, newest first; `after` is an event's id."""
         ...
 
     def delivery(self, tenant: str, endpoint_id: str, delivery_id: str, now_us: int) -> Generations | None:
@@ -100,18 +113,40 @@ class Reading(Protocol):
         """
         ...
 
-    def deliveries(
-        self, tenant: str, endpoint_id: str, after: str, limit: int, now_us: int
-    ) -> Page[Generations]:
-        """List an endpoint's deliveries, newest event first."""
+    def deliveries(self, tenant: str, endpoint_id: str, extent: Extent, now_us: int) -> Page[Generations]:
+        """List an endpoint's deliveries of events of a time, newest event first; `after` is a delivery's id.
+
+        A page of many rows ends before its limit, so that none costs much more than another.
+        """
         ...
 
-    def dead_letters(
-        self, tenant: str, endpoint_id: str, after: str, limit: int, now_ms: int
-    ) -> Page[GivenUp]:
-        """List an endpoint's dead letters, newest event first; those of one delivery are never parted.
+    def named(
+        self, tenant: str, endpoint_id: str, delivery_ids: Sequence[str], now_us: int
+    ) -> list[Generations]:
+        """Read what history has of some of an endpoint's deliveries, in the order asked."""
+        ...
 
-        So a page may hold a few more than its limit. `after` is a delivery's id.
+    def owed(self, endpoint: Endpoint, fewer_than: int) -> frozenset[str] | None:
+        """Name all deliveries that an endpoint is owed; None if they are not fewer than that."""
+        ...
+
+    def leased(self, tenant: str, endpoint_id: str, now_us: int) -> frozenset[str]:
+        """Name the deliveries of an endpoint that live leases name."""
+        ...
+
+    def attempts(self, tenant: str, endpoint_id: str, extent: Extent, now_us: int) -> Page[Attempt]:
+        """List an endpoint's attempts: newest event first, and of a delivery the newest attempt first.
+
+        The time is that of the attempts, which may be long after that of their event. `after` is an
+        `attempt_key`. A page ends early where few attempts are of the time that is asked for.
+        """
+        ...
+
+    def dead_letters(self, tenant: str, endpoint_id: str, extent: Extent, now_ms: int) -> Page[GivenUp]:
+        """List an endpoint's dead letters of events of a time, newest event first.
+
+        Those of one delivery are never parted, so a page may hold a few more than its limit. `after` is a
+        delivery's id.
         """
         ...
 

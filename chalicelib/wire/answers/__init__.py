@@ -12,10 +12,12 @@ from chalicelib.wire.answers.deliveries import (
     AttemptAnswer,
     DeadLetterAnswer,
     DeliveryAnswer,
+    ListedAttemptAnswer,
     ReplayAnswer,
     attempt,
     dead_letter,
     delivery,
+    listed_attempt,
     replay,
 )
 from chalicelib.wire.answers.endpoints import (
@@ -57,6 +59,7 @@ __all__ = [
     "HealthAnswer",
     "HoldAnswer",
     "HourAnswer",
+    "ListedAttemptAnswer",
     "ProblemAnswer",
     "ReadyAnswer",
     "ReplayAnswer",
@@ -73,5 +76,6 @@ __all__ = [
     "health",
     "hold",
     "hour",
+    "listed_attempt",
     "replay",
 ]

@@ -60,6 +60,13 @@ class AttemptAnswer(ShownResponse):
     next_attempt_at: Time | None
 
 
+class ListedAttemptAnswer(AttemptAnswer):
+    """One try, and of which delivery and event."""
+
+    delivery_id: str
+    event_id: str
+
+
 class DeliveryAnswer(TypedDict):
     """A generation of a delivery with every attempt; `earlier` are those before it."""
 
@@ -131,6 +138,11 @@ def attempt(of: Attempt) -> AttemptAnswer:
         },
         "next_attempt_at": time_or_none(of.next_ms),
     }
+
+
+def listed_attempt(of: Attempt) -> ListedAttemptAnswer:
+    """Show an attempt where it does not stand within its delivery."""
+    return {"delivery_id": of.delivery_id, "event_id": of.event_id, **attempt(of)}
 
 
 def delivery(of: Delivery) -> DeliveryAnswer:

@@ -1,6 +1,5 @@
 """The operations of endpoints."""
 
-from chalicelib.domain.delivery import Status
 from chalicelib.domain.errors import ErrorCode
 from chalicelib.wire import answers, bodies
 from chalicelib.wire.operations.operation import (
@@ -8,20 +7,17 @@ from chalicelib.wire.operations.operation import (
     ETAG,
     IF_MATCH,
     LOCATION,
+    OF_A_TIME,
+    OF_EVENTS_OF_A_TIME,
     PAGED,
+    STATUS,
     VIEWERS,
     Answer,
     ListOf,
     Operation,
-    Parameter,
 )
 
 _SHOWN = {200: Answer("The endpoint.", answers.EndpointAnswer, (ETAG,))}
-_STATUS = Parameter(
-    "status",
-    "Only deliveries that are so; a page may then be short, and `cursor` says whether there is more.",
-    {"type": "string", "enum": [*Status]},
-)
 _ADDRESS = frozenset({ErrorCode.DESTINATION_NOT_ALLOWED, ErrorCode.URL_INVALID})
 
 ENDPOINTS = (
@@ -108,8 +104,20 @@ ENDPOINTS = (
         id="list_endpoint_deliveries",
         says="List an endpoint's deliveries, newest event first.",
         roles=VIEWERS,
-        query=(*PAGED, _STATUS),
+        query=(*PAGED, STATUS, *OF_EVENTS_OF_A_TIME),
         answers={200: Answer("A page of deliveries.", ListOf(answers.DeliveryAnswer))},
+    ),
+    Operation(
+        method="GET",
+        path="/v1/endpoints/{endpoint_id}/attempts",
+        id="list_endpoint_attempts",
+        says=(
+            "List an endpoint's attempts, newest event first. `since` and `until` are times of attempts: a"
+            " page may then be short, and `cursor` says whether there is more."
+        ),
+        roles=VIEWERS,
+        query=(*PAGED, *OF_A_TIME),
+        answers={200: Answer("A page of attempts.", ListOf(answers.ListedAttemptAnswer))},
     ),
     Operation(
         method="GET",
@@ -117,7 +125,7 @@ ENDPOINTS = (
         id="list_dead_letters",
         says="List what was given up on, newest event first.",
         roles=VIEWERS,
-        query=PAGED,
+        query=(*PAGED, *OF_EVENTS_OF_A_TIME),
         answers={200: Answer("A page of dead letters.", ListOf(answers.DeadLetterAnswer))},
     ),
     Operation(

@@ -5,8 +5,10 @@ from chalicelib.domain.errors import ErrorCode
 from chalicelib.wire import answers, bodies
 from chalicelib.wire.operations.operation import (
     ADMINS_ONLY,
+    OF_A_TIME,
     PAGED,
     PRODUCERS,
+    STATUS,
     VIEWERS,
     Answer,
     Bytes,
@@ -73,7 +75,7 @@ EVENTS = (
         id="list_events",
         says="List events, newest first.",
         roles=VIEWERS,
-        query=PAGED,
+        query=(*PAGED, *OF_A_TIME),
         answers={200: Answer("A page of events.", ListOf(answers.EventAnswer))},
     ),
     Operation(
@@ -98,7 +100,7 @@ EVENTS = (
         id="list_event_deliveries",
         says="List an event's deliveries.",
         roles=VIEWERS,
-        query=PAGED,
+        query=(*PAGED, STATUS),
         answers={200: Answer("A page of deliveries.", ListOf(answers.DeliveryAnswer))},
     ),
 )

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from chalicelib.domain import ids
 from chalicelib.domain.api_key import GIVEN, Role
+from chalicelib.domain.delivery import Status
 from chalicelib.domain.errors import ErrorCode
 from chalicelib.wire.cursor import CURSOR_MAX, LIST_DEFAULT, LIST_MAX
 
@@ -110,6 +111,20 @@ CURSOR = Parameter(
     {"type": "string", "maxLength": CURSOR_MAX},
 )
 PAGED = (LIMIT, CURSOR)
+_TIME: Schema = {"type": "string", "format": "date-time"}
+OF_A_TIME = (
+    Parameter("since", "Only those from this moment on.", _TIME),
+    Parameter("until", "Only those before this moment.", _TIME),
+)
+OF_EVENTS_OF_A_TIME = (
+    Parameter("since", "Only those of events received from this moment on.", _TIME),
+    Parameter("until", "Only those of events received before this moment.", _TIME),
+)
+STATUS = Parameter(
+    "status",
+    "Only deliveries that are so; a page may then be short, and `cursor` says whether there is more.",
+    {"type": "string", "enum": [*Status]},
+)
 IF_MATCH = Parameter(
     "If-Match", "The `ETag` that the latest GET gave.", {"type": "string", "examples": ['"1"']}, required=True
 )

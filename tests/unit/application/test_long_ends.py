@@ -6,6 +6,7 @@ from itertools import count
 import pytest
 
 from chalicelib.adapters.dynamodb import keys
+from chalicelib.application.ports import Extent
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Status
 from chalicelib.domain.ending import DAY_MS, KEPT_MS
@@ -202,7 +203,7 @@ class TestReads:
         assert world.usual.questions.delivery(TENANT, first).ending is None
         enable(world, endpoint, Backlog.SKIP)
         assert self.told(world, first) == (Status.PENDING, DeathReason.SKIPPED, 0)
-        (listed,) = world.usual.questions.deliveries(TENANT, endpoint.id, "", 10).items
+        (listed,) = world.usual.questions.deliveries(TENANT, endpoint.id, Extent("", 10)).items
         assert listed.ending is DeathReason.SKIPPED
         end_all(world)
         assert self.told(world, first) == (Status.DEAD, None, 0)

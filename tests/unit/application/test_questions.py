@@ -1,10 +1,11 @@
 """Questions: what an owner is told of events and deliveries is what happened, and only to its owner."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
-from chalicelib.application.ports import Page
+from chalicelib.application.ports import Extent, Page
 from chalicelib.application.questions import Delivery, Questions
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Status
@@ -112,17 +113,30 @@ def test_a_dead_delivery_says_why(world: World) -> None:
     assert said.next_ms == 0
 
 
+def lists_of(asked: Questions, tenant: str, endpoint_id: str) -> list[Callable[[], object]]:
+    """Give every question about an endpoint."""
+    whole = Extent("", 10)
+    return [
+        *(partial(asked.deliveries, tenant, endpoint_id, whole, each) for each in (None, *Status)),
+        partial(asked.attempts, tenant, endpoint_id, whole),
+        partial(asked.dead_letters, tenant, endpoint_id, whole),
+        partial(asked.hours, tenant, endpoint_id, 9_999_999, 10),
+        partial(asked.health, tenant, endpoint_id),
+    ]
+
+
 @pytest.mark.parametrize("name", [*NONSENSE, NO_EVENT, NO_ENDPOINT, NO_DELIVERY])
 def test_what_is_not_there_is_not_found(world: World, asked: Questions, name: str) -> None:
     world.endpoint()
     world.deliveries(1)
-    for question in (
+    questions: list[Callable[[], object]] = [
         lambda: asked.event(TENANT, name),
         lambda: asked.payload(TENANT, name),
         lambda: asked.delivery(TENANT, name),
-        lambda: asked.deliveries(TENANT, name, "", 10),
+        *lists_of(asked, TENANT, name),
         lambda: asked.deliveries_of_event(TENANT, name, "", 10),
-    ):
+    ]
+    for question in questions:
         with pytest.raises(RelayError) as refused:
             question()
         assert refused.value.code is ErrorCode.NOT_FOUND
@@ -132,16 +146,17 @@ def test_what_is_not_there_is_not_found(world: World, asked: Questions, name: st
 def test_what_is_another_tenant_s_is_not_found(world: World, asked: Questions) -> None:
     endpoint = world.endpoint()
     answer = world.post()
-    for question in (
+    questions: list[Callable[[], object]] = [
         lambda: asked.event("other", answer["event_id"]),
         lambda: asked.payload("other", answer["event_id"]),
         lambda: asked.delivery("other", answer["delivery_ids"][0]),
-        lambda: asked.deliveries("other", endpoint.id, "", 10),
+        *lists_of(asked, "other", endpoint.id),
         lambda: asked.deliveries_of_event("other", answer["event_id"], "", 10),
-    ):
+    ]
+    for question in questions:
         with pytest.raises(RelayError):
             question()
-    assert asked.events("other", "", 10) == Page(())
+    assert asked.events("other", Extent("", 10)) == Page(())
 
 
 @pytest.mark.parametrize("body", [b'{"n": 1.0,  "n2":"\\u2028"}\n', LARGE], ids=["inline", "kept apart"])
@@ -170,7 +185,7 @@ def test_an_event_past_its_retention_is_absent_though_its_row_is_there(
     new = world.post()["event_id"]
     with pytest.raises(RelayError):
         asked.event(TENANT, old)
-    assert [each.event.id for each in asked.events(TENANT, "", 10).items] == [new]
+    assert [each.event.id for each in asked.events(TENANT, Extent("", 10)).items] == [new]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 10])
@@ -182,7 +197,7 @@ def test_events_are_listed_newest_first_page_by_page(world: World, asked: Questi
     found: list[str] = []
     after = ""
     for _ in range(8):
-        page = asked.events(TENANT, after, limit)
+        page = asked.events(TENANT, Extent(after, limit))
         found += [each.event.id for each in page.items]
         after = page.after
         if not after:
@@ -200,7 +215,8 @@ def test_an_endpoint_s_deliveries_are_listed_newest_first(world: World, asked: Q
         world.clock.advance(ms=1)
     world.sender.script = in_turn([OK, FAILS, status(404), OK])
     world.work_off(for_ms=MINUTE_MS)
-    assert walk(lambda after: asked.deliveries(TENANT, endpoint.id, after, limit)) == list(reversed(posted))
+    listed = walk(lambda after: asked.deliveries(TENANT, endpoint.id, Extent(after, limit)))
+    assert listed == list(reversed(posted))
 
 
 def test_a_deleted_endpoint_s_deliveries_are_still_listed(world: World, asked: Questions) -> None:
@@ -208,7 +224,7 @@ def test_a_deleted_endpoint_s_deliveries_are_still_listed(world: World, asked: Q
     (delivery,) = world.deliveries(1)
     world.work_off()
     world.change(endpoint, state=EndpointState.DELETED)
-    assert walk(lambda after: asked.deliveries(TENANT, endpoint.id, after, 10)) == [delivery]
+    assert walk(lambda after: asked.deliveries(TENANT, endpoint.id, Extent(after, 10))) == [delivery]
     assert told(world, delivery).status is Status.SUCCEEDED
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Put
+from chalicelib.application.ports import Extent
 from chalicelib.application.rebuild import Rebuilt
 from chalicelib.domain import gate as gates
 from chalicelib.domain.delivery import Owed, Status
@@ -85,9 +86,9 @@ def dumped(world: World) -> Dump:
     told: Dump = {}
     for record in world.records_of(keys.ENDPOINTS):
         if record["sk"].startswith("ep_"):
-            listed = asked.deliveries(TENANT, record["sk"], "", 1_000).items
+            listed = asked.deliveries(TENANT, record["sk"], Extent("", 1_000)).items
             told[f"{record['sk']} deliveries"] = [answers.delivery(each) for each in listed]
-            dead = asked.dead_letters(TENANT, record["sk"], "", 1_000).items
+            dead = asked.dead_letters(TENANT, record["sk"], Extent("", 1_000)).items
             told[f"{record['sk']} dead letters"] = [answers.dead_letter(each) for each in dead]
             for each in listed:
                 one = asked.delivery(TENANT, each.delivery_id)

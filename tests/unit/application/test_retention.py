@@ -10,7 +10,7 @@ from chalicelib.adapters.dynamodb import keys
 from chalicelib.adapters.dynamodb.records import Key
 from chalicelib.application import retention as retaining
 from chalicelib.application.ingest import Post
-from chalicelib.application.ports import Stand
+from chalicelib.application.ports import Extent, Stand
 from chalicelib.application.retention import HOUR_MS, Chore, Retained, Retention
 from chalicelib.domain import ids
 from chalicelib.domain.delivery import Status
@@ -184,7 +184,7 @@ def test_an_event_that_is_kept_for_a_death_is_listed_as_long(world: World) -> No
     said = world.post()
     world.work_off()
     pass_days(world, DEAD_DAYS - 1)
-    listed = world.usual.questions.events(TENANT, "", 10)
+    listed = world.usual.questions.events(TENANT, Extent("", 10))
     assert [each.event.id for each in listed.items] == [said["event_id"]]
 
 
@@ -370,7 +370,7 @@ def test_a_deleted_endpoint_is_known_until_the_last_of_its_history_is_gone(world
     pass_days(world, 2)
     assert [deleted(world, each) for each in (used, unused, stays)] == [False, True, False]
     pass_days(world, DEAD_DAYS - 3)
-    assert len(world.usual.questions.deliveries(TENANT, used.id, "", 10).items) == 1
+    assert len(world.usual.questions.deliveries(TENANT, used.id, Extent("", 10)).items) == 1
     pass_days(world, SLACK_DAYS + 4)
     assert [deleted(world, each) for each in (used, unused, stays)] == [True, True, False]
 
