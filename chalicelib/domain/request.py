@@ -22,7 +22,7 @@ METHOD = "POST"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as it will be sent: URL, headers in order, and the body's exact bytes.
+    """A request as it will be sent: URL, headers in order, the body's exact bytes, and the method.
 
     `custom` are the headers of its endpoint's owner, sent after Relay's own; `signed_with` the secrets.
     """
@@ -32,6 +32,7 @@ class Request:
     body: bytes = field(repr=False)
     custom: tuple[tuple[str, Secret], ...] = ()
     signed_with: tuple[Secret, ...] = ()
+    method: str = METHOD
 
     @property
     def all_headers(self) -> tuple[tuple[str, str], ...]:

@@ -23,6 +23,7 @@ import httpx
 import trustme
 
 from chalicelib.adapters.http import tls
+from chalicelib.adapters.http.guarded_httpx import GuardedHttpx
 from chalicelib.adapters.http.loop import BackgroundLoop
 from chalicelib.adapters.http.sender import GuardedSender, SendLimits
 from chalicelib.adapters.http.transport import GuardedTransport, Timeouts
@@ -75,7 +76,8 @@ async def _measured(port: int, authority: Path) -> dict[str, Any]:
     ways = {
         "keepalive_tls": Way(_guarded(port, fresh=False), POSTS),
         "fresh_tls": Way(_guarded(port, fresh=True), FRESH),
-        "default_httpx": Way(_httpx(port, context), POSTS),
+        "guarded_httpx": Way(_httpx(port, GuardedHttpx(_transport())), POSTS),
+        "default_httpx": Way(_httpx(port, httpx.AsyncHTTPTransport(verify=context)), POSTS),
         "raw_asyncio": Way(_raw(port, context), POSTS),
     }
     for way in ways.values():
@@ -93,6 +95,7 @@ def _figures(cpu_us: Mapping[str, float]) -> dict[str, Any]:
     return {
         "cpu_us_keepalive_tls": round(cpu_us["keepalive_tls"]),
         "cpu_us_fresh_tls": round(cpu_us["fresh_tls"]),
+        "httpx_over_the_guard_cpu_us_keepalive_tls": round(cpu_us["guarded_httpx"]),
         "default_httpx_cpu_us_keepalive_tls": round(cpu_us["default_httpx"]),
         "raw_asyncio_cpu_us": round(cpu_us["raw_asyncio"]),
         "ratio": round(cpu_us["keepalive_tls"] / cpu_us["default_httpx"], 3),
@@ -118,8 +121,7 @@ def _context_ms() -> float:
 
 
 def _guarded(port: int, *, fresh: bool) -> Callable[[int], Awaitable[None]]:
-    policy = Policy(require_https=True, allow_private=True, allowed_ports=None)
-    transport = GuardedTransport(policy, Timeouts())
+    transport = _transport()
     sender = GuardedSender(transport, SendLimits(), BackgroundLoop())
     request = Request(f"https://{HOST}:{port}/hook", HEADERS, BODY)
 
@@ -134,8 +136,12 @@ def _guarded(port: int, *, fresh: bool) -> Callable[[int], Awaitable[None]]:
     return send
 
 
-def _httpx(port: int, context: ssl.SSLContext) -> Callable[[int], Awaitable[None]]:
-    client = httpx.AsyncClient(verify=context)
+def _transport() -> GuardedTransport:
+    return GuardedTransport(Policy(require_https=True, allow_private=True, allowed_ports=None), Timeouts())
+
+
+def _httpx(port: int, transport: httpx.AsyncBaseTransport) -> Callable[[int], Awaitable[None]]:
+    client = httpx.AsyncClient(transport=transport)
 
     async def send(posts: int) -> None:
         for _ in range(posts):

@@ -198,8 +198,9 @@ class GuardedTransport:
             connection.close()
 
     async def aclose(self) -> None:
-        """Drop every idle connection."""
+        """Drop every idle connection, and give the loop its turn to do so."""
         self._idle.close()
+        await asyncio.sleep(0)
 
     def _target(self, url: str) -> Target:
         try:
@@ -254,4 +255,6 @@ def _fault(error: h11.RemoteProtocolError, *, ended: bool) -> TransportFault:
 
 def _head(request: Request, target: Target) -> h11.Request:
     given = [(name, value) for name, value in request.all_headers if name.lower() != "host"]
-    return h11.Request(method="POST", target=target.path, headers=[("Host", target.authority), *given])
+    return h11.Request(
+        method=request.method, target=target.path, headers=[("Host", target.authority), *given]
+    )
