@@ -37,7 +37,7 @@ class GuardedHttpx(httpx.AsyncBaseTransport):
         headers = tuple(
             (name.decode("ascii"), value.decode("latin-1")) for name, value in request.headers.raw
         )
-        asked = Request(str(request.url), headers, await request.aread(), request.method)
+        asked = Request(str(request.url), headers, await request.aread(), method=request.method)
         try:
             answer = await self._transport.send(asked)
         except TransportFault as fault:
