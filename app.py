@@ -139,6 +139,12 @@ def get_delivery(delivery_id: str) -> Response:
     return http.answer(app, deliveries.get, delivery_id=delivery_id)
 
 
+@app.route("/v1/deliveries/{delivery_id}/request", methods=["GET"])
+def get_delivery_request(delivery_id: str) -> Response:
+    """Show the request of an attempt."""
+    return http.answer(app, deliveries.request, delivery_id=delivery_id)
+
+
 @app.route("/v1/deliveries/{delivery_id}/replay", methods=["POST"], content_types=ANY_TYPE)
 def replay_delivery(delivery_id: str) -> Response:
     """Send a delivery again."""

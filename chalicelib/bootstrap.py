@@ -17,6 +17,7 @@ from chalicelib.application.fan_out import FanOutLater
 from chalicelib.application.gatekeeper import Gatekeeper, KnownGates
 from chalicelib.application.holding import Holding
 from chalicelib.application.ingest import Ingest, IngestLimits
+from chalicelib.application.inspect import Inspect
 from chalicelib.application.lane_bells import LaneBells
 from chalicelib.application.measure_backlog import MeasureBacklog
 from chalicelib.application.notify import Notify
@@ -26,6 +27,7 @@ from chalicelib.application.reconcile import Reconcile
 from chalicelib.application.replay import Replay
 from chalicelib.application.retention import Retention
 from chalicelib.application.settlement import Settlement
+from chalicelib.application.showing import Showing
 from chalicelib.application.tenants import ManageTenants
 from chalicelib.domain.api_key import ApiKey, development_key
 from chalicelib.domain.gate import SECOND, Rules
@@ -293,6 +295,20 @@ def questions() -> Questions:
     from chalicelib.adapters.dynamodb.reading import DynamoReading
 
     return Questions(DynamoReading(tables()), endpoints(), payloads(), clock())
+
+
+@cache
+def showing() -> Showing:
+    """Give the use case that makes what may be seen."""
+    from chalicelib.adapters.dynamodb.reading import DynamoReading
+
+    return Showing(DynamoReading(tables()), payloads(), tenants(), clock())
+
+
+@cache
+def inspect() -> Inspect:
+    """Give the use case that shows requests of the past."""
+    return Inspect(questions(), showing())
 
 
 @cache

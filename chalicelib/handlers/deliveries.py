@@ -5,12 +5,21 @@ from chalice.app import Response
 from chalicelib import bootstrap
 from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
-from chalicelib.wire import answers, bodies
+from chalicelib.wire import answers, bodies, queries
 
 
 def get(asked: Asked, delivery_id: str) -> Response:
     """Show a delivery with every attempt of its newest generation."""
     return http.reply(answers.delivery(bootstrap.questions().delivery(asked.caller.tenant, delivery_id)))
+
+
+def request(asked: Asked, delivery_id: str) -> Response:
+    """Show the exact request of an attempt, and a line that sends it once more."""
+    number = queries.number(asked.query, "attempt", least=1)
+    generation = queries.number(asked.query, "generation")
+    to = queries.address(asked.query, "to")
+    found = bootstrap.inspect().run(asked.caller.tenant, delivery_id, generation, number)
+    return http.reply(answers.inspected(found, to))
 
 
 def replay(asked: Asked, delivery_id: str) -> Response:

@@ -194,6 +194,7 @@ def test_the_api_answers_every_question(watch: Watch) -> None:
     (delivery_id,) = said["delivery_ids"]
     event, endpoint = f"/v1/events/{said['event_id']}", f"/v1/endpoints/{made['id']}"
     paths = ["/v1/events", event, f"{event}/payload", f"{event}/deliveries", f"/v1/deliveries/{delivery_id}"]
+    paths += [f"/v1/deliveries/{delivery_id}/request"]
     paths += ["/v1/endpoints", endpoint, f"{endpoint}/health", f"{endpoint}/stats", f"{endpoint}/deliveries"]
     paths += [f"{endpoint}/attempts", *(f"{endpoint}/deliveries?status={each.value}" for each in Status)]
     with watch.running("api_handler"):

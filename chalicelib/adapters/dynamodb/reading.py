@@ -47,6 +47,11 @@ class DynamoReading:
         record = self._tables.get([at]).get(at)
         return rows.event_of(record) if record and _alive(record, now_ms) else None
 
+    def events_named(self, tenant: str, event_ids: Sequence[str], now_ms: int) -> dict[str, StoredEvent]:
+        """Read events by id; those past their retention are absent."""
+        found = self._tables.get([keys.event(tenant, each) for each in event_ids])
+        return {key.sk: rows.event_of(record) for key, record in found.items() if _alive(record, now_ms)}
+
     def events(self, tenant: str, extent: Extent, now_ms: int) -> Page[StoredEvent]:
         """List a tenant's events of a time, newest first."""
         found: list[StoredEvent] = []

@@ -98,6 +98,10 @@ class Reading(Protocol):
         """Read an event; one past its retention is absent."""
         ...
 
+    def events_named(self, tenant: str, event_ids: Sequence[str], now_ms: int) -> dict[str, StoredEvent]:
+        """Read events by id; those past their retention are absent."""
+        ...
+
     def events(self, tenant: str, extent: Extent, now_ms: int) -> Page[StoredEvent]:
         """List a tenant's events of a time, newest first; `after` is an event's id."""
         ...

@@ -37,6 +37,7 @@ from chalicelib.wire.answers.events import (
     event,
 )
 from chalicelib.wire.answers.health import HealthAnswer, HoldAnswer, HourAnswer, health, hold, hour
+from chalicelib.wire.answers.inspection import InspectedAnswer, inspected
 from chalicelib.wire.answers.replays import BulkReplayAnswer, bulk_replay
 from chalicelib.wire.answers.service import AliveAnswer, ReadyAnswer
 
@@ -59,6 +60,7 @@ __all__ = [
     "HealthAnswer",
     "HoldAnswer",
     "HourAnswer",
+    "InspectedAnswer",
     "ListedAttemptAnswer",
     "ProblemAnswer",
     "ReadyAnswer",
@@ -76,6 +78,7 @@ __all__ = [
     "health",
     "hold",
     "hour",
+    "inspected",
     "listed_attempt",
     "replay",
 ]

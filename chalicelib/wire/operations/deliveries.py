@@ -1,7 +1,7 @@
 """The operations of deliveries, bulk replays and notices."""
 
 from chalicelib.domain.errors import ErrorCode
-from chalicelib.wire import answers, bodies, notices
+from chalicelib.wire import answers, bodies, notices, queries
 from chalicelib.wire.operations.operation import (
     ADMINS_ONLY,
     LOCATION,
@@ -10,8 +10,21 @@ from chalicelib.wire.operations.operation import (
     Answer,
     ListOf,
     Operation,
+    Parameter,
 )
 
+_NUMBER = {"type": "integer", "minimum": 0, "maximum": queries.NUMBER_MAX}
+INSPECTED = (
+    Parameter(
+        "attempt", "The attempt's number, from 1; the newest unless it is given.", {**_NUMBER, "minimum": 1}
+    ),
+    Parameter("generation", "The generation, from 0; the newest unless it is given.", _NUMBER),
+    Parameter(
+        "to",
+        "Where the line to run sends the request: an address of your own.",
+        {"type": "string", "pattern": queries.ADDRESS, "examples": ["http://localhost:8080/webhook"]},
+    ),
+)
 _REPLAY = {200: Answer("The bulk replay.", answers.BulkReplayAnswer)}
 
 DELIVERIES = (
@@ -22,6 +35,15 @@ DELIVERIES = (
         says="Show a delivery with every attempt of its newest generation, and those before.",
         roles=VIEWERS,
         answers={200: Answer("The delivery.", answers.DeliveryAnswer)},
+    ),
+    Operation(
+        method="GET",
+        path="/v1/deliveries/{delivery_id}/request",
+        id="get_delivery_request",
+        says="Show the exact request of an attempt, and a line that sends it once more.",
+        roles=VIEWERS,
+        query=INSPECTED,
+        answers={200: Answer("The request, or why there is none.", answers.InspectedAnswer)},
     ),
     Operation(
         method="POST",

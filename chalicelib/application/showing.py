@@ -1,0 +1,112 @@
+"""Showing: what of payloads and answers may be seen, where a tenant has marked some of it sensitive.
+
+Done on reading alone: what is stored and sent is what was posted. Who has marked nothing pays one read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from chalicelib.application.ports import Clock, Payloads, Reading, StoredEvent, Tenants
+from chalicelib.application.questions import Delivery
+from chalicelib.domain import redaction, sensitive
+from chalicelib.domain.delivery import Attempt
+from chalicelib.domain.redaction import MASK
+from chalicelib.domain.sensitive import Path
+
+
+class BodyShown(StrEnum):
+    """How much of a body is shown: all, all but what is sensitive, nothing, or it is not kept any more."""
+
+    EXACT = "exact"
+    REDACTED = "redacted"
+    HIDDEN = "hidden"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body as it may be seen; `exact` is what it really is."""
+
+    shown: BodyShown
+    seen: bytes = field(default=b"", repr=False)
+    exact: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """Makes what may be seen."""
+
+    reading: Reading
+    payloads: Payloads
+    tenants: Tenants
+    clock: Clock
+
+    def body(self, tenant: str, stored: StoredEvent | None) -> Body:
+        """Make what may be seen of an event's body."""
+        exact = self._bytes(stored)
+        if exact is None:
+            return Body(BodyShown.GONE)
+        paths = self._paths(tenant)
+        if not paths:
+            return Body(BodyShown.EXACT, exact, exact)
+        text = redaction.payload(exact, paths)
+        if text is None:
+            return Body(BodyShown.HIDDEN, exact=exact)
+        seen = text.encode()
+        return Body(BodyShown.EXACT if seen == exact else BodyShown.REDACTED, seen, exact)
+
+    def deliveries(self, tenant: str, told: Sequence[Delivery]) -> tuple[Delivery, ...]:
+        """Give deliveries as they may be seen, with their earlier generations."""
+        every = [attempt for each in told for attempt in _attempts_of(each)]
+        seen = dict(zip(map(_name, every), self.attempts(tenant, every), strict=True))
+        return tuple(_with(each, seen) for each in told)
+
+    def attempts(self, tenant: str, told: Sequence[Attempt]) -> tuple[Attempt, ...]:
+        """Give attempts as they may be seen; the events of those with something to hide are read."""
+        paths = self._paths(tenant) if any(map(_says_something, told)) else ()
+        if not paths:
+            return tuple(told)
+        wanted = dict.fromkeys(each.event_id for each in told if _says_something(each))
+        events = self.reading.events_named(tenant, list(wanted), self.clock.now_ms())
+        values = {name: self._values(events.get(name), paths) for name in wanted}
+        return tuple(
+            _seen(each, paths, values[each.event_id]) if _says_something(each) else each for each in told
+        )
+
+    def _paths(self, tenant: str) -> tuple[Path, ...]:
+        found = self.tenants.get(tenant)
+        return tuple(map(sensitive.parse, found.sensitive_paths)) if found else ()
+
+    def _values(self, stored: StoredEvent | None, paths: Sequence[Path]) -> frozenset[str] | None:
+        body = self._bytes(stored)
+        return None if body is None else redaction.values_in(body, paths)
+
+    def _bytes(self, stored: StoredEvent | None) -> bytes | None:
+        if stored is None or not stored.payload_key:
+            return stored.event.body if stored else None
+        return self.payloads.get(stored.payload_key)
+
+
+def _says_something(attempt: Attempt) -> bool:
+    return bool(attempt.response or attempt.detail)
+
+
+def _seen(attempt: Attempt, paths: Sequence[Path], values: frozenset[str] | None) -> Attempt:
+    """Hide in an attempt what its endpoint has said back: in its answer, or in what was wrong with it."""
+    response = redaction.response(attempt.response, paths, values, cut=attempt.truncated)
+    detail = redaction.words(attempt.detail, values) if values is not None else None
+    return replace(attempt, response=response, detail=(detail or MASK) if attempt.detail else "")
+
+
+def _attempts_of(told: Delivery) -> list[Attempt]:
+    return [attempt for each in (told, *told.earlier) for attempt in each.attempts]
+
+
+def _name(attempt: Attempt) -> tuple[str, int, int]:
+    return attempt.delivery_id, attempt.generation, attempt.number
+
+
+def _with(told: Delivery, seen: dict[tuple[str, int, int], Attempt]) -> Delivery:
+    attempts = tuple(seen[_name(each)] for each in told.attempts)
+    return replace(told, attempts=attempts, earlier=tuple(_with(each, seen) for each in told.earlier))
