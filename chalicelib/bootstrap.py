@@ -266,7 +266,7 @@ def fan_out() -> FanOutLater:
     """Give the use case that fans out later."""
     from chalicelib.adapters.dynamodb.capturing import DynamoFanningOut
 
-    return FanOutLater(DynamoFanningOut(tables()), capturing(), bells(), clock())
+    return FanOutLater(DynamoFanningOut(tables()), capturing(), payloads(), bells(), clock())
 
 
 @cache

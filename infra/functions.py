@@ -147,12 +147,14 @@ def _fanning_out() -> Iterable[Grant]:
     """Do the fan-outs that an event's own transaction could not hold."""
     tables = {
         "SubsTable": READ,
+        "EndpointsTable": READ,
+        "EventsTable": READ,
         "FanoutsTable": READ + UPDATE + DELETE,
         "OwedTable": INSERT,
         "HistoryTable": INSERT,
         "GatesTable": READ + UPDATE,
     }
-    return (*_tables(tables), *_queues(SEND, *LANE_QUEUES))
+    return (*_tables(tables), *_queues(SEND, *LANE_QUEUES), *_payloads("s3:GetObject"))
 
 
 def _fan_out() -> Function:

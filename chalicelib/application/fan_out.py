@@ -5,8 +5,11 @@ The plan is pure; `FanOutLater` works off what ingest could not do at once, in r
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from types import MappingProxyType
+from typing import Any
 
+from chalicelib.application.filtering import passing
 from chalicelib.application.ports import (
     Bell,
     Bells,
@@ -16,6 +19,7 @@ from chalicelib.application.ports import (
     Fanout,
     Hint,
     Owing,
+    Payloads,
     Subscriber,
     Unavailable,
 )
@@ -24,6 +28,7 @@ from chalicelib.domain import ids
 from chalicelib.domain.delivery import Created, Lane, Owed
 from chalicelib.domain.endpoint import ORDERED_LANE
 from chalicelib.domain.gate import Gate, Queue
+from chalicelib.domain.pattern import members_of
 
 CHUNK = 40
 HINTS_MAX = 10
@@ -97,6 +102,7 @@ class FanOutLater:
 
     store: FanningOut
     capturing: Capturing
+    payloads: Payloads
     bells: Bells
     clock: Clock
 
@@ -106,10 +112,12 @@ class FanOutLater:
         Killed anywhere, or run twice at once, it neither loses nor doubles.
         """
         fanout = self.store.pending(tenant, event_id)
+        members = cache(partial(self._members, tenant, event_id))
         written = 0
         while fanout is not None:
             chunk, rest = self._chunk(fanout)
-            owing = plan(tenant, event_id, fanout.event_type, chunk)
+            passed = passing(members, chunk, self.capturing.filters(tenant, chunk))
+            owing = plan(tenant, event_id, fanout.event_type, passed)
             cursor = chunk[-1].endpoint_id if chunk else fanout.cursor
             self.capturing.arm(((tenant, each.owed.lane.endpoint_id) for each in owing), self.clock.now_ms())
             if not self.store.advance(fanout, owing, cursor, done=not rest):
@@ -136,6 +144,14 @@ class FanOutLater:
         found = self.capturing.subscribers(fanout.tenant, [fanout.event_type], now_ms)[fanout.event_type]
         left = tuple(each for each in found if each.endpoint_id > fanout.cursor and not each.ordered)
         return left[:CHUNK], len(left) > CHUNK
+
+    def _members(self, tenant: str, event_id: str) -> Mapping[str, Any] | None:
+        """Read what filters are held to; an event or a body that is gone passes none of them."""
+        stored = self.store.event(tenant, event_id)
+        if stored is None or not stored.payload_key:
+            return members_of(stored.event) if stored else None
+        body = self.payloads.get(stored.payload_key)
+        return None if body is None else members_of(replace(stored.event, body=body))
 
 
 def _owing(tenant: str, event_id: str, event_type: str, subscriber: Subscriber, sequence: int) -> Owing:

@@ -9,8 +9,10 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from chalicelib.application import fan_out
+from chalicelib.application.filtering import passing
 from chalicelib.application.ports import (
     Bells,
     Capture,
@@ -28,8 +30,11 @@ from chalicelib.domain import event as events
 from chalicelib.domain import ids
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.event import Event
+from chalicelib.domain.pattern import members_of
 
 IDEMPOTENCY_SECONDS = 24 * 3600
+LOOKED_AT_MAX = 100
+"""Takers of a type whose filters are looked at before the event is accepted: one read, at most."""
 _KEY_MAX = 255
 _PRINTABLE_LOW, _PRINTABLE_HIGH = " ", "~"
 
@@ -71,6 +76,14 @@ class _Draft:
     def fingerprint(self) -> str:
         head = f"{self.event.type}\n".encode()
         return hashlib.sha256(head + self.event.body).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Takers:
+    """Whom an event is fanned out to at once, and whether others may have to follow later."""
+
+    now: tuple[Subscriber, ...] = ()
+    later: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,26 +139,41 @@ class Ingest:
         self._ring([capture for capture, claim in zip(captures, claims, strict=True) if claim is None])
         return [_answer(*each) for each in zip(drafts, captures, claims, strict=True)]
 
-    def _match(self, drafts: Sequence[_Draft]) -> list[tuple[Subscriber, ...] | None]:
+    def _match(self, drafts: Sequence[_Draft]) -> list[_Takers]:
         tenant = drafts[0].event.tenant
         try:
             types = {draft.event.type for draft in drafts}
             found = self.store.subscribers(tenant, types, self.clock.now_ms())
+            return self._takers(tenant, [(draft.event, found[draft.event.type]) for draft in drafts])
         except Unavailable:
             # Fanned out later it would come after events accepted after it.
             if self.store.any_ordered(tenant):
                 raise
-            return [None] * len(drafts)
-        return [found[draft.event.type] for draft in drafts]
+            return [_Takers()] * len(drafts)
 
-    def _number(
-        self, tenant: str, matches: Sequence[tuple[Subscriber, ...] | None]
-    ) -> list[Mapping[str, int]]:
+    def _takers(
+        self, tenant: str, candidates: Sequence[tuple[Event, tuple[Subscriber, ...]]]
+    ) -> list[_Takers]:
+        """Say whom each event is fanned out to at once: those whose filters it passes, unless they are many.
+
+        Of more than `LOOKED_AT_MAX` only the ordered ones are looked at.
+        """
+        looked_at = [some if len(some) <= LOOKED_AT_MAX else _ordered(some) for _, some in candidates]
+        filters = self.store.filters(tenant, {each for some in looked_at for each in some})
+        found = []
+        for (event, some), at in zip(candidates, looked_at, strict=True):
+            passed = passing(partial(members_of, event), at, filters)
+            few = at is some and len(passed) <= self.limits.inline_fan_out_max
+            now = passed if few else _ordered(passed)
+            found.append(_Takers(now, later=at is not some or len(now) < len(passed)))
+        return found
+
+    def _number(self, tenant: str, matches: Sequence[_Takers]) -> list[Mapping[str, int]]:
         """Give each event its number for each ordered endpoint, in the order they came.
 
         Taken before anything is written: whatever is posted once this is acknowledged gets a larger one.
         """
-        ordered = [[each.endpoint_id for each in found or () if each.ordered] for found in matches]
+        ordered = [[each.endpoint_id for each in _ordered(found.now)] for found in matches]
         counts = Counter(endpoint_id for found in ordered for endpoint_id in found)
         if not counts:
             return [fan_out.NO_NUMBERS] * len(matches)
@@ -153,18 +181,10 @@ class Ingest:
         following = {endpoint_id: itertools.count(first) for endpoint_id, first in firsts.items()}
         return [{endpoint_id: next(following[endpoint_id]) for endpoint_id in found} for found in ordered]
 
-    def _capture(
-        self, draft: _Draft, found: tuple[Subscriber, ...] | None, numbers: Mapping[str, int]
-    ) -> Capture:
+    def _capture(self, draft: _Draft, found: _Takers, numbers: Mapping[str, int]) -> Capture:
         event = draft.event
-        owing: tuple[Owing, ...] = ()
-        how = "later"
-        if found is not None:
-            few = len(found) <= self.limits.inline_fan_out_max
-            now = found if few else tuple(each for each in found if each.ordered)
-            owing = fan_out.plan(event.tenant, event.id, event.type, now, numbers)
-            if len(now) == len(found):
-                how = "inline" if owing else "none"
+        owing = fan_out.plan(event.tenant, event.id, event.type, found.now, numbers)
+        how = "later" if found.later else "inline" if owing else "none"
         matched = tuple(each.owed.lane.endpoint_id for each in owing)
         stored = StoredEvent(event, len(event.body), self._keep(event), how, matched)
         return Capture(stored, owing, self._claim(draft, stored, owing))
@@ -195,6 +215,10 @@ class Ingest:
         for capture in captures:
             if capture.stored.fan_out == "later":
                 self.bells.call_fan_out(capture.stored.event.tenant, capture.stored.event.id)
+
+
+def _ordered(subscribers: Sequence[Subscriber]) -> tuple[Subscriber, ...]:
+    return tuple(each for each in subscribers if each.ordered)
 
 
 def valid_key(key: str) -> str:

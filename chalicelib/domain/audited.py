@@ -5,6 +5,7 @@ A test holds it to the answers. Secrets, the values of custom headers and the to
 
 from dataclasses import asdict
 
+from chalicelib.domain import pattern
 from chalicelib.domain.api_key import ApiKey
 from chalicelib.domain.audit import Difference, difference
 from chalicelib.domain.bulk_replay import BulkReplay
@@ -29,6 +30,7 @@ def endpoint(of: Endpoint) -> dict[str, object]:
         "retry_profile": of.retry_profile.value,
         "signature": of.signature.value,
         "headers": {name: MASK for name, _ in of.headers},
+        "filter": pattern.written(of.filter),
         "state": of.state.value,
         "state_reason": of.state_reason or None,
         "skipped_before": event_time(of.skip_before_ms) if of.skip_before_ms else None,

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from chalicelib.domain import pattern
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.signing import SignatureForm
@@ -90,7 +91,8 @@ class Endpoint:
     """One destination of a tenant. `version` counts changes; times are Unix epoch milliseconds.
 
     `state_ms` is since when its state is what it is, 0 for from the beginning. What was received before
-    `skip_before_ms` its owner has skipped. `lanes_before` is how many lanes it ever had.
+    `skip_before_ms` its owner has skipped. `lanes_before` is how many lanes it ever had. `filter`
+    is a payload filter as `pattern.admitted` gives it, empty for none.
     """
 
     tenant: str
@@ -113,11 +115,17 @@ class Endpoint:
     state_ms: int = 0
     skip_before_ms: int = 0
     lanes_before: int = 0
+    filter: str = ""
 
     @property
     def ordered(self) -> bool:
         """Say whether its deliveries are sent one after another, in the order of their events."""
         return self.ordering is Ordering.ENDPOINT
+
+    @property
+    def filter_mark(self) -> str:
+        """Give the mark of its filter, empty for none."""
+        return pattern.mark(self.filter) if self.filter else ""
 
     @property
     def lanes(self) -> tuple[str, ...]:

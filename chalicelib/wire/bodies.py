@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, WithJsonSchema
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from chalicelib.domain import endpoint as endpoints
 from chalicelib.domain import event as events
 from chalicelib.domain import ids
+from chalicelib.domain import pattern as filters
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.bulk_replay import Wanted
 from chalicelib.domain.delivery import Status
@@ -28,6 +30,7 @@ _MOMENT = re.compile(
     re.ASCII,
 )
 _DIGITS_MAX = 20
+_FRACTION_MAX = 40
 _PYDANTIC = re.compile(
     r"^(?:Input|String|List|Dictionary) should (?:be|have) |(?: after validation)?, not \w+$"
 )
@@ -52,6 +55,12 @@ Concurrency = Annotated[int, Field(ge=1, le=endpoints.CONCURRENCY_MAX)]
 Description = Annotated[str, StringConstraints(max_length=endpoints.DESCRIPTION_MAX)]
 EventTypes = Annotated[list[str], Field(min_length=1, max_length=endpoints.EVENT_TYPES_MAX)]
 Headers = Annotated[dict[str, str], Field(max_length=endpoints.HEADERS_MAX)]
+Filter = Annotated[
+    dict[str, Any],
+    WithJsonSchema(
+        {"type": "object", "minProperties": 1, "examples": [{"amount": [{"numeric": [">", 100]}]}]}
+    ),
+]
 Choice = Annotated[str, StringConstraints(max_length=32)]
 TransportChoice = Annotated[Choice, _one_of(Transport)]
 OrderingChoice = Annotated[Choice, _one_of(Ordering)]
@@ -79,10 +88,11 @@ class EndpointBody(BaseModel):
     retry_profile: ProfileChoice = RetryProfile.DEFAULT.value
     signature: SignatureChoice = SignatureForm.RELAY.value
     headers: Headers = {}
+    filter: Filter | None = None
 
 
 class EndpointPatch(BaseModel):
-    """What `PATCH /v1/endpoints/{id}` takes; what is left out stays as it is."""
+    """What `PATCH /v1/endpoints/{id}` takes: what is left out stays, and null takes a filter away."""
 
     model_config = _Strict
 
@@ -96,6 +106,7 @@ class EndpointPatch(BaseModel):
     retry_profile: ProfileChoice | None = None
     signature: SignatureChoice | None = None
     headers: Headers | None = None
+    filter: Filter | None = None
 
 
 class BulkReplayBody(BaseModel):
@@ -152,7 +163,11 @@ def parse(model: type[Model], body: bytes, *, max_bytes: int = BODY_MAX) -> Mode
     text = events.json_text(body)
     try:
         value = json.loads(
-            text, object_pairs_hook=_once, parse_int=_whole, parse_constant=events.refuse_constant
+            text,
+            object_pairs_hook=_once,
+            parse_int=_whole,
+            parse_float=_fraction,
+            parse_constant=events.refuse_constant,
         )
     except ValueError as error:
         raise RelayError(
@@ -184,12 +199,15 @@ def endpoint_of(tenant: str, body: EndpointBody) -> Endpoint:
         retry_profile=choice(RetryProfile, body.retry_profile, "retry_profile"),
         signature=choice(SignatureForm, body.signature, "signature"),
         headers=custom_headers(body.headers),
+        filter=filters.admitted(body.filter) if body.filter is not None else "",
     )
 
 
 def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
     """Lay a patch over an endpoint; a new URL needs the custom headers' values again."""
     given = body.model_dump(exclude_none=True)
+    if "filter" in body.model_fields_set:
+        given["filter"] = body.filter
     if choice(Ordering, given.get("ordering", old.ordering.value), "ordering") is not old.ordering:
         raise RelayError(
             ErrorCode.FIELD_INVALID,
@@ -211,6 +229,7 @@ def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
         "retry_profile": lambda text: choice(RetryProfile, text, "retry_profile"),
         "signature": lambda text: choice(SignatureForm, text, "signature"),
         "headers": custom_headers,
+        "filter": lambda value: filters.admitted(value) if value is not None else "",
     }
     fields = {name: read(given[name]) for name, read in changes.items() if name in given}
     numbers = ("rate_per_second", "burst", "max_concurrency")
@@ -370,6 +389,13 @@ def _whole(digits: str) -> int:
     if len(digits) > _DIGITS_MAX:
         raise ValueError("a number has too many digits")
     return int(digits)
+
+
+def _fraction(digits: str) -> float:
+    """Read a number that is not whole if it is kept as it was written."""
+    if len(digits) > _FRACTION_MAX or Decimal(digits) != Decimal(repr(number := float(digits))):
+        raise ValueError("a number has more digits than can be kept")
+    return number
 
 
 def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def event(
 
 def subscriber(of: Endpoint) -> Subscriber:
     """Say of an endpoint what its subscription row says."""
-    return Subscriber(of.id, of.limits.lanes, of.created_ms, of.ordered)
+    return Subscriber(of.id, of.limits.lanes, of.created_ms, of.ordered, of.filter_mark)
 
 
 def owing(posted: Event, endpoints: Iterable[Endpoint], sequence: int = 0) -> tuple[Owing, ...]:

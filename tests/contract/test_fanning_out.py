@@ -25,6 +25,7 @@ from tests.contract.given import (
 )
 from tests.fakes.fixed_clock import FixedClock
 from tests.fakes.memory_bells import MemoryBells
+from tests.fakes.memory_payloads import MemoryPayloads
 
 
 def started(stores: Stores, posted: Event) -> Fanout:
@@ -74,7 +75,7 @@ def test_only_what_waits_long_enough_is_walked(stores: Stores) -> None:
 
 
 def use_case(capturing: DynamoCapturing, fanning_out: DynamoFanningOut, bells: MemoryBells) -> FanOutLater:
-    return FanOutLater(fanning_out, capturing, bells, FixedClock(NOW_MS))
+    return FanOutLater(fanning_out, capturing, MemoryPayloads(), bells, FixedClock(NOW_MS))
 
 
 @without_moto

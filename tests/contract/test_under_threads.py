@@ -314,7 +314,7 @@ class TestGate:
 
 class TestFanOut:
     def use_case(self, stores: Stores, bells: MemoryBells) -> FanOutLater:
-        return FanOutLater(stores.fanning_out, stores.capturing, bells, FixedClock(NOW_MS))
+        return FanOutLater(stores.fanning_out, stores.capturing, MemoryPayloads(), bells, FixedClock(NOW_MS))
 
     def test_two_at_once_write_each_delivery_once(self, many: list[Stores]) -> None:
         endpoints = [endpoint(number, ("order.*",)) for number in range(45)]

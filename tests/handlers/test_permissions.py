@@ -359,17 +359,20 @@ def test_a_later_fan_out_does_its_part_again_and_again_in_one_process(
         RELAY_INLINE_FANOUT_MAX="0", RELAY_ALLOW_KEYLESS="true", RELAY_ALLOW_PRIVATE_ENDPOINTS="true"
     )
     later = replace(watch, relay=relay)
-    relay.endpoint()
-    relay.event()
-    relay.event()
-    relay.event()
+    relay.endpoint(filter={"noise": [{"exists": True}]})
+    large = json.dumps({"noise": BIG.hex()}).encode()
+    for _ in range(3):
+        relay.event(large, typed("order.paid"))
     calls = relay.messages("fan-out")
     forget()
-    with later.running("fan_out"):
+    with later.running("fan_out") as asked:
         for each in calls[:2]:
             assert relay.run(lambdas.fan_out, event_of([each], relay.arn("fan-out"))) == []
+    assert ("PayloadsBucket", "/*", "s3:GetObject") in asked
+    forget()
     with later.running("reconcile"):
         bootstrap.fan_out().run_waiting(bootstrap.clock().now_ms() + 1)
+    assert len(relay.rows("owed")) == 3
     assert relay.rows("fanouts") == []
 
 

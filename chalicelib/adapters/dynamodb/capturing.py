@@ -3,13 +3,23 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from chalicelib.adapters.dynamodb import keys, rows
+from chalicelib.adapters.dynamodb.known_filters import KnownFilters
 from chalicelib.adapters.dynamodb.records import Delete, Insert, Merge, Put, Tables, Update, Write
 from chalicelib.adapters.dynamodb.seen_gates import SeenGates
-from chalicelib.application.ports import Capture, Fanout, Idempotency, Owing, Subscriber, Unavailable
+from chalicelib.application.ports import (
+    Capture,
+    Fanout,
+    Idempotency,
+    Owing,
+    StoredEvent,
+    Subscriber,
+    Unavailable,
+)
 from chalicelib.domain import ids, retention
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.event import matching_patterns
 from chalicelib.domain.gate import Gate
+from chalicelib.domain.pattern import Pattern
 
 TRANSACTION_MAX = 100
 ARM_AHEAD_MS = 70 * 60_000
@@ -27,6 +37,7 @@ class DynamoCapturing:
         self._armed_until: dict[tuple[str, str], int] = {}
         self._listed: set[tuple[str, int]] = set()
         self._seen = SeenGates()
+        self._filters = KnownFilters(tables)
 
     def subscribers(
         self, tenant: str, event_types: Iterable[str], now_ms: int = 0
@@ -47,6 +58,10 @@ class DynamoCapturing:
         }
         self._seen.remember(tenant, merged)
         return merged
+
+    def filters(self, tenant: str, subscribers: Iterable[Subscriber]) -> dict[str, Pattern]:
+        """Give the filters of those subscribers that have one, by endpoint id; known ones cost no call."""
+        return self._filters.of(tenant, subscribers)
 
     def gates_seen(self, endpoints: Iterable[tuple[str, str]], now_ms: int) -> dict[tuple[str, str], Gate]:
         """Give the gates of (tenant, endpoint) pairs that were seen in the last moments."""
@@ -163,6 +178,12 @@ class DynamoFanningOut:
     def __init__(self, tables: Tables) -> None:
         """Write to these tables."""
         self._tables = tables
+
+    def event(self, tenant: str, event_id: str) -> StoredEvent | None:
+        """Read an event; None when it is gone."""
+        at = keys.event(tenant, event_id)
+        record = self._tables.get([at]).get(at)
+        return rows.event_of(record) if record else None
 
     def pending(self, tenant: str, event_id: str) -> Fanout | None:
         """Read a fan-out still to be done."""

@@ -123,7 +123,7 @@ def _subscribed(endpoint: Endpoint, patterns: tuple[str, ...]) -> Iterator[Write
 
 def _resubscribed(old: Endpoint, new: Endpoint) -> Iterator[Write]:
     kept = () if new.state is EndpointState.DELETED else new.event_types
-    if new.limits.lanes != old.limits.lanes:
+    if rows.subscriber_value(new) != rows.subscriber_value(old):
         yield from _subscribed(new, kept)
     else:
         yield from _subscribed(new, tuple(each for each in kept if each not in old.event_types))

@@ -262,6 +262,7 @@ def endpoint_row(endpoint: Endpoint) -> dict[str, Any]:
         "state_ms": endpoint.state_ms,
         "skip_before_ms": endpoint.skip_before_ms,
         "lanes_before": endpoint.lanes_before,
+        **({"filter": endpoint.filter} if endpoint.filter else {}),
     }
 
 
@@ -288,18 +289,25 @@ def endpoint_of(record: Record) -> Endpoint:
         record.get("state_ms", 0),
         record.get("skip_before_ms", 0),
         record.get("lanes_before", 0),
+        record.get("filter", ""),
     )
 
 
-def subscriber_value(endpoint: Endpoint) -> list[int]:
-    """Write what a packed subscription row holds of an endpoint: a third value only if it is ordered."""
-    return [endpoint.limits.lanes, endpoint.created_ms, *([1] if endpoint.ordered else [])]
+def subscriber_value(endpoint: Endpoint) -> list[int | str]:
+    """Write what a packed subscription row holds of an endpoint: lanes and age.
+
+    A third value only if it is ordered or filtered, a fourth, the mark of its filter, only if it has one.
+    """
+    value: list[int | str] = [endpoint.limits.lanes, endpoint.created_ms]
+    if endpoint.filter:
+        return [*value, int(endpoint.ordered), endpoint.filter_mark]
+    return [*value, 1] if endpoint.ordered else value
 
 
 def subscribers_of(record: Record) -> list[Subscriber]:
     """Read a packed subscription row."""
     return [
-        Subscriber(name, value[0], value[1], ordered=value[2:] == [1])
+        Subscriber(name, value[0], value[1], value[2:3] == [1], value[3] if value[3:] else "")
         for name, value in record.items()
         if ids.is_id(name, "ep")
     ]

@@ -8,16 +8,21 @@ from chalicelib.application.ports.world import Unavailable
 from chalicelib.domain.delivery import Created, Owed
 from chalicelib.domain.event import Event
 from chalicelib.domain.gate import Gate
+from chalicelib.domain.pattern import Pattern
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """What a packed subscription row says of an endpoint: its lanes, its age, and whether it is ordered."""
+    """What a packed subscription row says of an endpoint: its lanes, its age, and whether it is ordered.
+
+    `filter` is the mark of its payload filter, empty for none.
+    """
 
     endpoint_id: str
     lanes: int
     created_ms: int
     ordered: bool = False
+    filter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,14 @@ class Capturing(Protocol):
         """Read strongly consistent who takes each type, every endpoint once, ordered by id."""
         ...
 
+    def filters(self, tenant: str, subscribers: Iterable[Subscriber]) -> dict[str, Pattern]:
+        """Give the filters of those subscribers that have one, by endpoint id.
+
+        Known ones cost no call; the others are read as they are now. Left out are endpoints whose filter,
+        or which themselves, are gone.
+        """
+        ...
+
     def gates_seen(self, endpoints: Iterable[tuple[str, str]], now_ms: int) -> dict[tuple[str, str], Gate]:
         """Give the gates of (tenant, endpoint) pairs that were seen in the last moments; asks nobody."""
         ...
@@ -115,6 +128,10 @@ class Capturing(Protocol):
 
 class FanningOut(Protocol):
     """Where later fan-outs are worked off."""
+
+    def event(self, tenant: str, event_id: str) -> StoredEvent | None:
+        """Read an event; None when it is gone."""
+        ...
 
     def pending(self, tenant: str, event_id: str) -> Fanout | None:
         """Read a fan-out still to be done."""

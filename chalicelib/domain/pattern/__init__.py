@@ -4,8 +4,8 @@ Grammar and meaning are AWS's as docs/decisions/0015 tells them, with the differ
 pattern and no body makes matching slow: both are bounded, and nothing in it goes back over what it has read.
 """
 
-from chalicelib.domain.pattern.grammar import PATTERN_MAX, admitted, compiled
+from chalicelib.domain.pattern.grammar import PATTERN_MAX, admitted, compiled, mark, written
 from chalicelib.domain.pattern.tree import VALUES_MAX, Pattern
 from chalicelib.domain.pattern.values import members_of
 
-__all__ = ["PATTERN_MAX", "VALUES_MAX", "Pattern", "admitted", "compiled", "members_of"]
+__all__ = ["PATTERN_MAX", "VALUES_MAX", "Pattern", "admitted", "compiled", "mark", "members_of", "written"]

@@ -1,5 +1,6 @@
 """How a pattern is written: read into a tree of questions, or refused with the place of the fault in it."""
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ LEVELS_MAX = 20
 OPERATORS_MAX = 100
 ALTERNATIVES_MAX = 1_000
 """What `$or` may multiply to, as on AWS."""
+MARK_LENGTH = 16
 
 OR = "$or"
 _RESERVED = frozenset(
@@ -44,12 +46,22 @@ def admitted(filter_: Mapping[str, Any]) -> str:
     return text
 
 
+def written(text: str) -> dict[str, Any] | None:
+    """Give a filter back as its owner wrote it; None for none."""
+    return dict(json.loads(text)) if text else None
+
+
 def compiled(text: str) -> Pattern:
     """Compile a filter as it is kept; raises RelayError."""
     all_of = _Reader().read_object(DECODER.decode(text), FIELD, ())
     if (count := all_of.count()) > ALTERNATIVES_MAX:
         refuse(FIELD, f"`$or` makes {count} combinations.", f"at most {ALTERNATIVES_MAX} combinations")
     return _planted(list(all_of.alternatives()))
+
+
+def mark(text: str) -> str:
+    """Give the mark of a filter as it is kept: another filter of the same endpoint has another."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:MARK_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)

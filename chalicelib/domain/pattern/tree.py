@@ -59,7 +59,7 @@ class Pattern:
     everyone: int
 
     def matches(self, members: Mapping[str, Any]) -> bool:
-        """Say whether an event's members are as the pattern wants them.
+        """Say whether an event's members, as `members_of` reads them, are as the pattern wants them.
 
         An event with more than `VALUES_MAX` values in its fields is too large to be told apart; it matches,
         as a delivery too many does less harm than one that is missing.

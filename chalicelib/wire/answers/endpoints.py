@@ -1,10 +1,11 @@
 """Endpoints as the API shows them: what their owner set, and what waits for them."""
 
-from typing import NotRequired
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
 from chalicelib.application.measure_backlog import Measured
+from chalicelib.domain import pattern
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.display import displayed_url
 from chalicelib.domain.endpoint import Endpoint, EndpointState, Ordering, Transport
@@ -34,6 +35,7 @@ class EndpointAnswer(TypedDict):
     retry_profile: RetryProfile
     signature: SignatureForm
     headers: dict[str, str]
+    filter: dict[str, Any] | None
     state: EndpointState
     state_reason: str | None
     created_at: Time
@@ -77,6 +79,7 @@ def endpoint(of: Endpoint) -> EndpointAnswer:
         "retry_profile": of.retry_profile,
         "signature": of.signature,
         "headers": {name: MASK for name, _ in of.headers},
+        "filter": pattern.written(of.filter),
         "state": of.state,
         "state_reason": of.state_reason or None,
         "created_at": event_time(of.created_ms),

@@ -110,7 +110,7 @@ class Process:
             DynamoEndings(self.tables), self.endpoints, self.gates, self.work, self.bells, clock
         )
         self.backlog = MeasureBacklog(self.endpoints, self.gates, self.work, clock)
-        self.fan_out = FanOutLater(self.fanning_out, self.capturing, self.bells, clock)
+        self.fan_out = FanOutLater(self.fanning_out, self.capturing, self.payloads, self.bells, clock)
         self.reconcile = Reconcile(
             DynamoWatching(self.tables), self.work, self.gates, self.bells, self.fan_out, clock
         )
