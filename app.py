@@ -8,6 +8,7 @@ from chalicelib.handlers import audit as auditing
 from chalicelib.handlers import delayed_bells as delaying
 from chalicelib.handlers import deliver, deliveries, endpoints, events, http, notices, replays, service
 from chalicelib.handlers import end_owed as ending
+from chalicelib.handlers import export_audit as exporting
 from chalicelib.handlers import fan_out as fanning
 from chalicelib.handlers import notify as telling
 from chalicelib.handlers import reconcile as sweeping
@@ -287,6 +288,12 @@ def call_endings(_event: CloudWatchEvent) -> None:
 def retention(event: CloudWatchEvent) -> None:
     """Keep what is needed and remove what is not."""
     retaining.handle(event.context)
+
+
+@app.schedule(Rate(1, unit=Rate.HOURS))
+def export_audit(event: CloudWatchEvent) -> None:
+    """Write the audit to where a SIEM reads it."""
+    exporting.handle(event.context)
 
 
 @app.on_sqs_message(queue="relay-replays", batch_size=1)

@@ -13,6 +13,7 @@ from chalicelib.application.bulk_replay import OrderReplays, ReplayMany
 from chalicelib.application.deliver import Deliver
 from chalicelib.application.end_owed import EndOwed
 from chalicelib.application.endpoints import ManageEndpoints
+from chalicelib.application.export_audit import ExportAudit
 from chalicelib.application.fan_out import FanOutLater
 from chalicelib.application.gatekeeper import Gatekeeper, KnownGates
 from chalicelib.application.holding import Holding
@@ -393,6 +394,16 @@ def auditing() -> "DynamoAuditing":
     from chalicelib.adapters.dynamodb.auditing import DynamoAuditing
 
     return DynamoAuditing(tables())
+
+
+@cache
+def export_audit() -> ExportAudit:
+    """Give the use case that writes the audit to where a SIEM reads it."""
+    from chalicelib.adapters.dynamodb.auditing import DynamoExportingAudit
+    from chalicelib.adapters.s3 import S3Exports
+
+    exports = S3Exports(client("s3"), settings().audit_bucket)
+    return ExportAudit(DynamoExportingAudit(tables()), exports, clock())
 
 
 @cache

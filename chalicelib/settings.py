@@ -52,6 +52,7 @@ class Settings(BaseModel):
 
     resource_prefix: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,22}-$")] = "relay-"
     payload_bucket: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")] = "relay-payloads"
+    audit_bucket: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")] = "relay-audit"
     notices_topic_arn: Annotated[
         str, Field(pattern=r"^(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256})?$")
     ] = ""

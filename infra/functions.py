@@ -256,6 +256,16 @@ def _retention() -> Function:
     return Function("retention", 2, grants)
 
 
+def _export_audit() -> Function:
+    """Write settled hours of the audit to a bucket, and note how far that has come."""
+    grants = (
+        *_tables({"AuditTable": ("dynamodb:Query",), "FanoutsTable": (*READ, "dynamodb:PutItem")}),
+        Grant("AuditTable", ("dynamodb:Query",), "/index/export"),
+        Grant("AuditBucket", ("s3:PutObject",), "/*"),
+    )
+    return Function("export_audit", 2, grants)
+
+
 FUNCTIONS: Final = (
     _api(),
     *(_deliver(f"deliver_shard_{number}", queue, 50) for number, queue in enumerate(SHARDS)),
@@ -267,6 +277,7 @@ FUNCTIONS: Final = (
     _notify(),
     _reconcile(),
     _retention(),
+    _export_audit(),
     _end_owed(),
     _call_endings(),
     _replay_many(),

@@ -13,6 +13,7 @@ from infra.template import MERGE, RESOURCES, merge, read
 
 _NOTHING: Final = {"Ref": "AWS::NoValue"}
 _FROM_TEMPLATE: Final[Mapping[str, Any]] = {
+    "RELAY_AUDIT_BUCKET": {"Ref": "AuditBucket"},
     "RELAY_NOTICES_TOPIC_ARN": {"Ref": "NoticesTopic"},
     "RELAY_PAYLOAD_BUCKET": {"Ref": "PayloadsBucket"},
     "RELAY_RESOURCE_PREFIX": {"Ref": "Prefix"},

@@ -85,6 +85,7 @@ class Plan:
             "PYTHONUNBUFFERED": "1",
             "RELAY_RESOURCE_PREFIX": self.prefix,
             "RELAY_PAYLOAD_BUCKET": f"{self.prefix}payloads",
+            "RELAY_AUDIT_BUCKET": f"{self.prefix}audit",
             "RELAY_NOTICES_TOPIC_ARN": self.topic_arn,
         }
 

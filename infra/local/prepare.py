@@ -23,12 +23,15 @@ def main() -> int:
     except EmulatorUnreachableError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    if made.bucket != os.environ["RELAY_PAYLOAD_BUCKET"]:
-        sys.stderr.write(f"RELAY_PAYLOAD_BUCKET is not {made.bucket}, which resources.yaml makes.\n")
-        return 1
-    if made.topic_arn != os.environ["RELAY_NOTICES_TOPIC_ARN"]:
-        sys.stderr.write(f"RELAY_NOTICES_TOPIC_ARN is not {made.topic_arn}, which resources.yaml makes.\n")
-        return 1
+    names = {
+        "RELAY_PAYLOAD_BUCKET": made.bucket,
+        "RELAY_AUDIT_BUCKET": made.audit_bucket,
+        "RELAY_NOTICES_TOPIC_ARN": made.topic_arn,
+    }
+    for variable, name in names.items():
+        if name != os.environ[variable]:
+            sys.stderr.write(f"{variable} is not {name}, which resources.yaml makes.\n")
+            return 1
     try:
         _seed()
     except SettingsError as error:

@@ -67,6 +67,7 @@ class Provisioned:
     queues: Mapping[str, str]
     """Short name to queue URL."""
     bucket: str
+    audit_bucket: str
     key_alias: str
     topic_arn: str | None
 
@@ -82,7 +83,8 @@ def provision(endpoint_url: str, prefix: str = "relay-", *, tables_only: bool = 
         _together(endpoint_url, tables)
         return _named(plan, {}, None)
     queues = [partial(_make_queue, plan, about) for about in plan.of(_QUEUE)]
-    rest = [partial(_make_bucket, plan), partial(_make_key, plan), *tables]
+    buckets = [partial(_make_bucket, plan, about) for about in plan.of(_BUCKET)]
+    rest = [*buckets, partial(_make_key, plan), *tables]
     topic_arn, *answers = _together(endpoint_url, [partial(_make_topic, plan), *queues, *rest])
     names = [plan.short(about["QueueName"]) for about in plan.of(_QUEUE)]
     return _named(plan, dict(zip(names, answers, strict=False)), topic_arn)
@@ -96,8 +98,9 @@ def destroy(endpoint_url: str, prefix: str) -> None:
     plan = _plan(endpoint_url, prefix)
     tables = [partial(_drop_table, plan, about) for about in plan.of(_TABLE)]
     queues = [partial(_drop_queue, plan, about) for about in plan.of(_QUEUE)]
-    rest = [partial(drop, plan) for drop in (_drop_bucket, _drop_key, _drop_topic)]
-    _together(endpoint_url, [*tables, *queues, *rest])
+    buckets = [partial(_drop_bucket, plan, about) for about in plan.of(_BUCKET)]
+    rest = [partial(drop, plan) for drop in (_drop_key, _drop_topic)]
+    _together(endpoint_url, [*tables, *queues, *buckets, *rest])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,10 @@ class _Plan:
         """Give the physical name of the only resource of its type."""
         (about,) = self.of(kind)
         return str(about[attribute])
+
+    def bucket(self, logical_id: str) -> str:
+        """Give the physical name of a bucket."""
+        return str(self.resources[logical_id]["Properties"]["BucketName"])
 
     def short(self, physical: str) -> str:
         """Give a name as the code says it, without prefix and suffix."""
@@ -146,7 +153,8 @@ def _named(plan: _Plan, queues: Mapping[str, str], topic_arn: str | None) -> Pro
         prefix=plan.prefix,
         tables=MappingProxyType(tables),
         queues=MappingProxyType(queues),
-        bucket=plan.name(_BUCKET, "BucketName"),
+        bucket=plan.bucket("PayloadsBucket"),
+        audit_bucket=plan.bucket("AuditBucket"),
         key_alias=plan.name(_ALIAS, "AliasName"),
         topic_arn=topic_arn,
     )
@@ -221,9 +229,9 @@ def _attribute(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _make_bucket(plan: _Plan) -> None:
-    """Create the bucket; in this region S3 answers its owner's second try with success."""
-    plan.client("s3").create_bucket(Bucket=plan.name(_BUCKET, "BucketName"))
+def _make_bucket(plan: _Plan, about: Mapping[str, Any]) -> None:
+    """Create a bucket; in this region S3 answers its owner's second try with success."""
+    plan.client("s3").create_bucket(Bucket=about["BucketName"])
 
 
 def _make_key(plan: _Plan) -> None:
@@ -251,10 +259,10 @@ def _drop_queue(plan: _Plan, about: Mapping[str, Any]) -> None:
         _unless(_ABSENT, partial(sqs.delete_queue, QueueUrl=found["QueueUrl"]))
 
 
-def _drop_bucket(plan: _Plan) -> None:
-    """Delete the bucket with all that is in it."""
+def _drop_bucket(plan: _Plan, about: Mapping[str, Any]) -> None:
+    """Delete a bucket with all that is in it."""
     s3 = plan.client("s3")
-    bucket = plan.name(_BUCKET, "BucketName")
+    bucket = about["BucketName"]
     while page := _unless(_ABSENT, partial(s3.list_objects_v2, Bucket=bucket)):
         for item in page.get("Contents", ()):
             s3.delete_object(Bucket=bucket, Key=item["Key"])

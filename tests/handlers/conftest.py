@@ -94,6 +94,7 @@ def start(
 
     def start_on(made: Provisioned, settings: dict[str, str]) -> Relay:
         named = {"RELAY_RESOURCE_PREFIX": made.prefix, "RELAY_PAYLOAD_BUCKET": made.bucket}
+        named["RELAY_AUDIT_BUCKET"] = made.audit_bucket
         if made.topic_arn is not None:
             named["RELAY_NOTICES_TOPIC_ARN"] = made.topic_arn
         set_environment(monkeypatch, made.endpoint_url, {"RELAY_STRICT_AWS": "true", **named, **settings})

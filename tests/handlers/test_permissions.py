@@ -58,14 +58,14 @@ def dynamodb(operation: str, params: Params) -> Iterator[Needed]:
             yield params["TableName"], f"/index/{index}" if index else "", f"dynamodb:{operation}"
 
 
-def s3(operation: str) -> Iterator[Needed]:
+def s3(operation: str, bucket: str) -> Iterator[Needed]:
     match operation:
         case "ListObjectsV2":
-            yield "PayloadsBucket", "", "s3:ListBucket"
+            yield bucket, "", "s3:ListBucket"
         case "DeleteObjects":
-            yield "PayloadsBucket", "/*", "s3:DeleteObject"
+            yield bucket, "/*", "s3:DeleteObject"
         case _:
-            yield "PayloadsBucket", "/*", f"s3:{operation}"
+            yield bucket, "/*", f"s3:{operation}"
 
 
 def sqs(operation: str, params: Params) -> Iterator[Needed]:
@@ -109,7 +109,7 @@ class Watch:
             case "kms":
                 yield _HELD[operation], "", f"kms:{operation}"
             case "s3":
-                yield from s3(operation)
+                yield from s3(operation, self._logical(params["Bucket"], "Bucket"))
             case "sns":
                 yield "NoticesTopic", "", f"sns:{operation}"
             case _:
@@ -421,6 +421,25 @@ def test_reconcile_rings_releases_and_disarms(watch: Watch) -> None:
         ("GatesTable", "", "dynamodb:PartiQLUpdate"),
         ("GatesTable", "/index/armed", "dynamodb:Query"),
     } <= asked
+
+
+def test_the_audit_is_exported(watch: Watch) -> None:
+    relay = watch.relay
+    past = FixedClock(bootstrap.clock().now_ms() - DAY_MS // 2)
+    manage = replace(bootstrap.manage_endpoints(), clock=past)
+    made = manage.register(Endpoint(TENANT, "", URL, ("none",), 0), BY).endpoint
+    forget()
+    with watch.running("export_audit") as asked:
+        lambdas.export_audit(relay.sample("schedule"), LambdaContext("relay-export-audit"))
+    assert {
+        ("AuditTable", "/index/export", "dynamodb:Query"),
+        ("AuditTable", "", "dynamodb:Query"),
+        ("AuditBucket", "/*", "s3:PutObject"),
+        ("FanoutsTable", "", "dynamodb:PutItem"),
+    } <= asked
+    (listed,) = relay.aws("s3").list_objects_v2(Bucket=relay.made.audit_bucket)["Contents"]
+    body = relay.aws("s3").get_object(Bucket=relay.made.audit_bucket, Key=listed["Key"])["Body"].read()
+    assert made.id in body.decode()
 
 
 def test_retention_keeps_and_removes(watch: Watch, receiver: Receiver) -> None:

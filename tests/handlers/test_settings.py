@@ -29,6 +29,7 @@ IN_WORDS = {
         ["abc", "a" * 63, "a.b-c"],
         ["", "ab", "a" * 64, "A-b", "-ab", "abc\n"],
     ),
+    "audit_bucket": ("a bucket's name, likewise", ["relay-audit"], ["", "ab", "A-b"]),
     "notices_topic_arn": (
         "an SNS topic's ARN, or empty",
         ["", "arn:aws:sns:us-east-1:000000000000:relay-notices", "arn:aws-cn:sns:cn-north-1:123456789012:n"],

@@ -110,7 +110,8 @@ def test_a_function_is_given_names_and_no_secret(function: Function, template: d
     variables = of_type(template, FUNCTION)[function.logical_id]["Environment"]["Variables"]
     assert variables["RELAY_RESOURCE_PREFIX"] == {"Ref": "Prefix"}
     assert not [name for name in variables if re.search(r"SECRET|PASSWORD|TOKEN|KEY|CREDENTIAL", name)]
-    named = {"RELAY_RESOURCE_PREFIX", "RELAY_PAYLOAD_BUCKET", "RELAY_NOTICES_TOPIC_ARN"}
+    buckets = {"RELAY_PAYLOAD_BUCKET", "RELAY_AUDIT_BUCKET"}
+    named = {"RELAY_RESOURCE_PREFIX", "RELAY_NOTICES_TOPIC_ARN", *buckets}
     assert variables.keys() <= {"AWS_ENDPOINT_URL", *named}
     assert variables["AWS_ENDPOINT_URL"]["Fn::If"][:2] == ["OnAws", {"Ref": "AWS::NoValue"}]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from infra import policy
-from infra.functions import FUNCTIONS, Function
+from infra.functions import FUNCTIONS, READ, Function
 from infra.template import HERE
 from tests.infra.lookup import QUEUE, of_type
 
@@ -60,7 +60,9 @@ def test_no_resource_is_a_wildcard_but_log_streams_and_payloads(function: Functi
     for resource in (statement["Resource"] for statement in statements(function)):
         text = resource.get("Fn::Sub", "")
         whole = text.removesuffix(":*") if ":log-group:" in text else text
-        assert "*" not in whole.replace("${PayloadsBucket.Arn}/*", "")
+        for bucket in ("PayloadsBucket", "AuditBucket"):
+            whole = whole.replace(f"${{{bucket}.Arn}}/*", "")
+        assert "*" not in whole
 
 
 @EACH
@@ -79,6 +81,13 @@ def test_history_is_append_only(function: Function) -> None:
     }
     prolongs = {"dynamodb:PartiQLUpdate"} if function.name == "retention" else set()
     assert allowed(function, arn("HistoryTable")) & changing == prolongs
+
+
+@EACH
+def test_nobody_changes_or_removes_what_the_audit_has(function: Function) -> None:
+    may = allowed(function, arn("AuditTable"))
+    assert may <= {*READ, "dynamodb:PutItem", "dynamodb:PartiQLInsert"}
+    assert allowed(function, {"Fn::Sub": "${AuditBucket.Arn}/*"}) <= {"s3:PutObject"}
 
 
 @EACH

@@ -87,6 +87,22 @@ def test_bulk_replays_that_run_are_found_by_their_index(on_aws: dict[str, Any]) 
     assert [key["AttributeName"] for key in index["KeySchema"]] == ["running_shard", "running_until"]
 
 
+def test_the_audit_is_found_by_its_hour(on_aws: dict[str, Any]) -> None:
+    (index,) = of_type(on_aws, TABLE)["AuditTable"]["GlobalSecondaryIndexes"]
+    assert (index["IndexName"], index["Projection"]) == ("export", {"ProjectionType": "KEYS_ONLY"})
+    assert [key["AttributeName"] for key in index["KeySchema"]] == ["export_shard", "export_until"]
+
+
+def test_an_export_that_does_not_come_to_its_end_is_told(on_aws: dict[str, Any]) -> None:
+    silent = of_type(on_aws, "AWS::CloudWatch::Alarm")["AuditExportSilentAlarm"]
+    assert (silent["MetricName"], silent["Statistic"], silent["TreatMissingData"]) == (
+        "audit_export_finished",
+        "Sum",
+        "breaching",
+    )
+    assert silent["Dimensions"] == [{"Name": "prefix", "Value": "relay-"}]
+
+
 def test_the_queues_are_those_of_the_design(on_aws: dict[str, Any]) -> None:
     assert {queue["QueueName"] for queue in of_type(on_aws, QUEUE).values()} == FIFO | STANDARD
 
@@ -105,8 +121,11 @@ def test_no_queue_gives_its_bells_away(on_aws: dict[str, Any]) -> None:
         assert queue["SqsManagedSseEnabled"] is True
 
 
-def test_the_bucket_is_encrypted_private_and_forgets_unfinished_uploads(on_aws: dict[str, Any]) -> None:
-    (bucket,) = of_type(on_aws, "AWS::S3::Bucket").values()
+@pytest.mark.parametrize("name", ["PayloadsBucket", "AuditBucket"])
+def test_a_bucket_is_encrypted_private_and_forgets_unfinished_uploads(
+    on_aws: dict[str, Any], name: str
+) -> None:
+    bucket = of_type(on_aws, "AWS::S3::Bucket")[name]
     assert bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     (rule,) = bucket["LifecycleConfiguration"]["Rules"]
@@ -115,17 +134,20 @@ def test_the_bucket_is_encrypted_private_and_forgets_unfinished_uploads(on_aws: 
     assert set(rule) == {"Id", "Status", "AbortIncompleteMultipartUpload"}
 
 
-def test_the_bucket_is_named_after_the_account_on_aws_alone(
-    on_aws: dict[str, Any], on_emulator: dict[str, Any]
+@pytest.mark.parametrize("name", ["payloads", "audit"])
+def test_a_bucket_is_named_after_the_account_on_aws_alone(
+    on_aws: dict[str, Any], on_emulator: dict[str, Any], name: str
 ) -> None:
-    named = [
-        of_type(where, "AWS::S3::Bucket")["PayloadsBucket"]["BucketName"] for where in (on_aws, on_emulator)
-    ]
-    assert named == ["relay-payloads-123456789012", "relay-payloads"]
+    buckets = [of_type(where, "AWS::S3::Bucket") for where in (on_aws, on_emulator)]
+    named = [each[f"{name.title()}Bucket"]["BucketName"] for each in buckets]
+    assert named == [f"relay-{name}-123456789012", f"relay-{name}"]
 
 
-def test_only_tls_reaches_the_bucket_on_aws(on_aws: dict[str, Any], on_emulator: dict[str, Any]) -> None:
-    policy = of_type(on_aws, "AWS::S3::BucketPolicy")["PayloadsBucketPolicy"]["PolicyDocument"]
+@pytest.mark.parametrize("name", ["PayloadsBucketPolicy", "AuditBucketPolicy"])
+def test_only_tls_reaches_a_bucket_on_aws(
+    on_aws: dict[str, Any], on_emulator: dict[str, Any], name: str
+) -> None:
+    policy = of_type(on_aws, "AWS::S3::BucketPolicy")[name]["PolicyDocument"]
     (statement,) = policy["Statement"]
     assert statement["Effect"] == "Deny"
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
@@ -158,7 +180,7 @@ def test_every_name_carries_the_prefix(source: dict[str, Any]) -> None:
         for key, value in about["Properties"].items()
         if key in {"TableName", "QueueName", "BucketName", "TopicName", "AliasName"}
     ]
-    assert len(names) == len(KEYS) + len(FIFO) + len(STANDARD) + 3
+    assert len(names) == len(KEYS) + len(FIFO) + len(STANDARD) + 4
     assert all(name.startswith("other-") for name in names)
 
 

@@ -4,13 +4,16 @@ import json
 from typing import Any
 
 from chalicelib.adapters.dynamodb import keys
-from chalicelib.adapters.dynamodb.records import Insert, Span, Tables
+from chalicelib.adapters.dynamodb.records import Insert, Put, Span, Tables
 from chalicelib.application.ports import Asking, Page
 from chalicelib.domain import audit, ids, retention
 from chalicelib.domain.audit import Action, Actor, ActorKind, Difference, Record
+from chalicelib.domain.audit_export import HOUR_MS, Exported
+from chalicelib.domain.change import Op, Test
 from chalicelib.domain.change import Record as Row
 
 _LOOKED_AT = 1_000
+_LAST_ENTROPY = (1 << ids.ENTROPY_BITS) - 1
 
 
 class DynamoAuditing:
@@ -36,6 +39,41 @@ class DynamoAuditing:
             record = record_of(row)
             found += [record] if asking.fits(record) else []
         return Page(tuple(found), stretch.records[-1]["sk"] if stretch.more else "")
+
+
+class DynamoExportingAudit:
+    """What the export of the audit reads, and where it notes how far it has come."""
+
+    def __init__(self, tables: Tables) -> None:
+        """Use these tables."""
+        self._tables = tables
+
+    def exported(self) -> Exported | None:
+        """Read how far the export has come; None: it never ran."""
+        at = keys.audit_export()
+        row = self._tables.get([at]).get(at)
+        return Exported(row["hour"], row["last_one"]) if row else None
+
+    def move(self, old: Exported | None, new: Exported) -> bool:
+        """Note how far it has come since it was read; False when another run has come further."""
+        at, row = keys.audit_export(), {"hour": new.hour, "last_one": new.after}
+        if old is None:
+            return not self._tables.together([Insert(at, row)])
+        same = (Test("hour", Op.EQ, old.hour), Test("last_one", Op.EQ, old.after))
+        return not self._tables.together([Put(at, row, same)])
+
+    def tenants(self, hour: int) -> list[str]:
+        """List the tenants that have records of an hour (since the epoch), in order; a moment late."""
+        listed = self._tables.indexed(keys.AUDIT, keys.EXPORT_INDEX, keys.hour_shard(hour))
+        return sorted({row["pk"] for row in listed})
+
+    def records(self, tenant: str, hour: int, after: str, limit: int) -> list[Record]:
+        """Read a tenant's records of an hour behind an id, oldest first, strongly consistent."""
+        low = f"{after}~" if after else first_id(hour * HOUR_MS)
+        span = Span(low, ids.new_id(audit.PREFIX, (hour + 1) * HOUR_MS - 1, _LAST_ENTROPY))
+        if span.low > span.high:
+            return []
+        return [record_of(row) for row in self._tables.query(keys.AUDIT, tenant, span, limit).records]
 
 
 def first_id(at_ms: int) -> str:
@@ -65,6 +103,8 @@ def record_row(record: Record) -> dict[str, Any]:
         "before": json.dumps(change.before),
         "after": json.dumps(change.after),
         "ttl": retention.audit_until_s(record.at_ms),
+        "export_shard": keys.hour_shard(keys.hour_of(record.at_ms)),
+        "export_until": record.at_ms,
     }
 
 

@@ -17,6 +17,7 @@ NOTICES = "notices"
 ARMED_INDEX = "armed"
 RUNNING_INDEX = "running"
 ALERT_INDEX = "alert"
+EXPORT_INDEX = "export"
 NOTICE = "ntc_"
 KEY = "key#"
 ARMED_SHARDS = 2
@@ -240,6 +241,16 @@ def told(tenant: str, endpoint_id: str) -> Key:
 def retention() -> Key:
     """Name the row that says how far retention has come; the installation's own, so of no tenant's name."""
     return Key(FANOUTS, INSTALLATION, "retention")
+
+
+def audit_export() -> Key:
+    """Name the row that says how far the export of the audit has come; the installation's own, too."""
+    return Key(FANOUTS, INSTALLATION, "audit-export")
+
+
+def hour_shard(hour: int) -> str:
+    """Say under which value of the `export` index the records of an hour are listed."""
+    return f"{hour:07d}"
 
 
 def replay(tenant: str, replay_id: str) -> Key:

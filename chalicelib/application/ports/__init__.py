@@ -15,7 +15,7 @@ from chalicelib.application.ports.accepting import (
     StoredEvent,
     Subscriber,
 )
-from chalicelib.application.ports.auditing import Asking, Auditing
+from chalicelib.application.ports.auditing import Asking, Auditing, ExportingAudit, Exports
 from chalicelib.application.ports.delivering import (
     Changed,
     Finished,
@@ -73,6 +73,8 @@ __all__ = [
     "Endings",
     "Endpoints",
     "Expired",
+    "ExportingAudit",
+    "Exports",
     "Extent",
     "Factor",
     "FanningOut",
