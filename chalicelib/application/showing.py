@@ -11,6 +11,7 @@ from chalicelib.application.ports import Clock, Payloads, Reading, StoredEvent, 
 from chalicelib.application.questions import Delivery
 from chalicelib.domain import redaction, sensitive
 from chalicelib.domain.delivery import Attempt
+from chalicelib.domain.outcome import Fault
 from chalicelib.domain.redaction import MASK
 from chalicelib.domain.sensitive import Path
 
@@ -95,8 +96,14 @@ def _says_something(attempt: Attempt) -> bool:
 def _seen(attempt: Attempt, paths: Sequence[Path], values: frozenset[str] | None) -> Attempt:
     """Hide in an attempt what its endpoint has said back: in its answer, or in what was wrong with it."""
     response = redaction.response(attempt.response, paths, values, cut=attempt.truncated)
-    detail = redaction.words(attempt.detail, values) if values is not None else None
-    return replace(attempt, response=response, detail=(detail or MASK) if attempt.detail else "")
+    return replace(attempt, response=response, detail=_detail(attempt, values))
+
+
+def _detail(attempt: Attempt, values: frozenset[str] | None) -> str:
+    """Give the words about a fault: Relay's own, but that they may quote an answer that is no HTTP."""
+    if values is None:
+        return MASK if attempt.fault is Fault.PROTOCOL_ERROR else attempt.detail
+    return redaction.words(attempt.detail, values) or MASK if attempt.detail else ""
 
 
 def _attempts_of(told: Delivery) -> list[Attempt]:

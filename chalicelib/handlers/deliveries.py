@@ -10,7 +10,9 @@ from chalicelib.wire import answers, bodies, queries
 
 def get(asked: Asked, delivery_id: str) -> Response:
     """Show a delivery with every attempt of its newest generation."""
-    return http.reply(answers.delivery(bootstrap.questions().delivery(asked.caller.tenant, delivery_id)))
+    tenant = asked.caller.tenant
+    (shown,) = bootstrap.showing().deliveries(tenant, [bootstrap.questions().delivery(tenant, delivery_id)])
+    return http.reply(answers.delivery(shown))
 
 
 def request(asked: Asked, delivery_id: str) -> Response:

@@ -79,14 +79,16 @@ def deliveries(asked: Asked, endpoint_id: str) -> Response:
     status = asked.status()
     listing, extent = asked.extent(f"deliveries of {endpoint_id} {status or 'all'}")
     found = bootstrap.questions().deliveries(asked.caller.tenant, endpoint_id, extent, status)
-    return http.listed([answers.delivery(each) for each in found.items], listing, found.after)
+    shown = bootstrap.showing().deliveries(asked.caller.tenant, found.items)
+    return http.listed([answers.delivery(each) for each in shown], listing, found.after)
 
 
 def attempts(asked: Asked, endpoint_id: str) -> Response:
     """List an endpoint's attempts, newest event first."""
     listing, extent = asked.extent(f"attempts of {endpoint_id}", is_place=is_attempt_key)
     found = bootstrap.questions().attempts(asked.caller.tenant, endpoint_id, extent)
-    return http.listed([answers.listed_attempt(each) for each in found.items], listing, found.after)
+    shown = bootstrap.showing().attempts(asked.caller.tenant, found.items)
+    return http.listed([answers.listed_attempt(each) for each in shown], listing, found.after)
 
 
 def dead_letters(asked: Asked, endpoint_id: str) -> Response:

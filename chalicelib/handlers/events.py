@@ -81,7 +81,8 @@ def deliveries(asked: Asked, event_id: str) -> Response:
     listing = f"deliveries of {event_id} {status or 'all'}"
     after, limit = asked.page(listing, "ep")
     found = bootstrap.questions().deliveries_of_event(asked.caller.tenant, event_id, after, limit, status)
-    return http.listed([answers.delivery(each) for each in found.items], listing, found.after)
+    shown = bootstrap.showing().deliveries(asked.caller.tenant, found.items)
+    return http.listed([answers.delivery(each) for each in shown], listing, found.after)
 
 
 def _post_of(tenant: str, value: object) -> Post | RelayError:
