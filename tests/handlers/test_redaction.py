@@ -1,4 +1,4 @@
-"""What a tenant marks sensitive is in no view, whoever said it; an event's `payload` alone is exact, for admins."""
+"""What a tenant marks sensitive is in no view, whoever said it; `…/payload` alone is exact, for admins."""
 
 import base64
 import json
