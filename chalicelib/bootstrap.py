@@ -244,12 +244,15 @@ def receipts(queue_arn: str) -> "SqsReceipts":
 @cache
 def sender() -> "GuardedSender":
     """Give the one sender of the process; its connections outlive invocations."""
+    from chalicelib.adapters.http.dial import Proxy
     from chalicelib.adapters.http.loop import BackgroundLoop
     from chalicelib.adapters.http.sender import GuardedSender, SendLimits
     from chalicelib.adapters.http.transport import GuardedTransport, Timeouts
 
     of = settings()
-    transport = GuardedTransport(policy(), Timeouts(of.connect_timeout_secs, of.read_timeout_secs))
+    timeouts = Timeouts(of.connect_timeout_secs, of.read_timeout_secs)
+    proxy = Proxy(*of.outbound_proxy) if of.outbound_proxy else None
+    transport = GuardedTransport(policy(), timeouts, proxy=proxy)
     limits = SendLimits(of.total_timeout_secs, of.response_max_bytes, of.max_in_flight)
     return GuardedSender(transport, limits, BackgroundLoop())
 

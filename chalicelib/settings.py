@@ -7,6 +7,7 @@ contradict each other, are told in one sentence and nothing starts.
 import os
 import re
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Annotated, Self
 from urllib.parse import urlsplit
 
@@ -40,8 +41,25 @@ def _ports(value: object) -> object:
     return value
 
 
+def _proxy(value: object) -> object:
+    if value == "":
+        return None
+    if isinstance(value, str):
+        address, _, port = value.rpartition(":")
+        try:
+            if _PORT_LIST.fullmatch(port):
+                return str(ip_address(address.removeprefix("[").removesuffix("]"))), int(port)
+            raise ValueError(port)
+        except ValueError:
+            raise ValueError(
+                "it takes an address and a port, such as 10.0.0.5:3128 or [fd00::5]:3128"
+            ) from None
+    return value
+
+
 Seconds = Annotated[int, Field(ge=1, le=86_400)]
 Port = Annotated[int, Field(ge=1, le=65_535)]
+Proxy = Annotated[tuple[str, Port] | None, BeforeValidator(_proxy)]
 Ports = Annotated[frozenset[Port] | None, BeforeValidator(_ports)]
 
 
@@ -79,6 +97,7 @@ class Settings(BaseModel):
     ramp_secs: Annotated[int, Field(ge=0, le=86_400)] = 300
     notice_window_secs: Seconds = 3_600
     notice_outage_secs: Seconds = 900
+    outbound_proxy: Proxy = None
     allow_private_endpoints: bool = False
     require_https: bool = True
     allowed_ports: Ports = frozenset({443})

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +12,8 @@ import pytest
 import trustme
 
 from chalicelib.adapters.http import race
-from chalicelib.adapters.http.connect import Resolve, open_checked
+from chalicelib.adapters.http.connect import Resolve, Way, open_checked
+from chalicelib.adapters.http.dial import Proxy
 from chalicelib.adapters.http.fault import TransportFault
 from chalicelib.adapters.http.tls import tls_context
 from chalicelib.domain.outcome import Fault
@@ -62,13 +63,13 @@ def through(run: Callable[[], Coroutine[None, None, None]]) -> None:
 async def fault_of(target: Target, policy: Policy, ask: Resolve, within_s: float = PATIENCE_S) -> Fault:
     """Connect, which must fail, and say at what."""
     with pytest.raises(TransportFault) as caught:
-        await open_checked(target, policy, ask, within_s)
+        await open_checked(target, Way(policy, ask), within_s)
     return caught.value.fault
 
 
 async def visit(target: Target, policy: Policy, ask: Resolve) -> None:
     """Connect and hang up when the other side does."""
-    reader, writer = (await open_checked(target, policy, ask, PATIENCE_S)).streams
+    reader, writer = (await open_checked(target, Way(policy, ask), PATIENCE_S)).streams
     await reader.read()
     writer.close()
 
@@ -106,7 +107,9 @@ def test_a_name_with_any_refused_answer_is_refused_and_no_packet_leaves(others: 
 def test_the_refusal_names_the_rule_and_not_the_address() -> None:
     async def run() -> None:
         with pytest.raises(TransportFault) as caught:
-            await open_checked(Target("https", "inner.example", 443, "/"), Policy(), answers("10.1.2.3"), 1.0)
+            await open_checked(
+                Target("https", "inner.example", 443, "/"), Way(Policy(), answers("10.1.2.3")), 1.0
+            )
         assert caught.value.fault is Fault.REFUSED
         assert "10.1.2.3" not in caught.value.detail
         assert "public" in caught.value.detail
@@ -119,6 +122,80 @@ def test_the_second_address_is_tried_when_the_first_refuses() -> None:
         async with listening(ALSO_HERE) as (port, reached):
             await visit(Target("http", "two.example", port, "/"), OPEN, answers(HERE, ALSO_HERE))
             assert reached == [ALSO_HERE]
+
+    through(run)
+
+
+@asynccontextmanager
+async def proxying(refuses: str = "") -> AsyncIterator[tuple[Proxy, list[str]]]:
+    """Run an outbound proxy; which tunnels it was asked for. It refuses those to an address."""
+    asked: list[str] = []
+    tunnels: list[asyncio.Task[None]] = []
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        host, _, port = head.split()[1].rpartition(":")
+        asked.append(head)
+        if host == refuses:
+            writer.write(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+            writer.close()
+            await writer.wait_closed()
+            return
+        there, back = await asyncio.open_connection(host.strip("[]"), int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\nVia: here\r\n\r\n")
+        await asyncio.gather(_pour(reader, back), _pour(there, writer))
+
+    def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tunnels.append(asyncio.create_task(tunnel(reader, writer)))
+
+    server = await asyncio.start_server(met, HERE, 0)
+    async with server:
+        yield Proxy(HERE, server.sockets[0].getsockname()[1]), asked
+        await asyncio.wait_for(asyncio.gather(*tunnels), PATIENCE_S)
+
+
+async def _pour(source: asyncio.StreamReader, into: asyncio.StreamWriter) -> None:
+    with suppress(ConnectionError):
+        while piece := await source.read(65_536):
+            into.write(piece)
+        into.close()
+        await into.wait_closed()
+
+
+def test_an_outbound_proxy_is_told_the_checked_address_and_never_the_name(authority: trustme.CA) -> None:
+    async def run() -> None:
+        context = serving(authority.issue_cert("good.example"))
+        async with listening(ALSO_HERE, context=context) as (port, reached), proxying() as (proxy, asked):
+            way = Way(OPEN, answers(ALSO_HERE), proxy)
+            opened = await open_checked(Target("https", "good.example", port, "/"), way, PATIENCE_S)
+            await opened.streams[0].read()
+            opened.streams[1].close()
+        assert reached == [ALSO_HERE]
+        assert asked == [f"CONNECT {ALSO_HERE}:{port} HTTP/1.1\r\nHost: {ALSO_HERE}:{port}\r\n\r\n"]
+
+    through(run)
+
+
+def test_a_proxy_is_asked_for_nothing_that_the_policy_refuses() -> None:
+    async def run() -> None:
+        async with proxying() as (proxy, asked):
+            way = Way(Policy(require_https=False, allowed_ports=None), answers(ALSO_HERE), proxy)
+            with pytest.raises(TransportFault) as caught:
+                await open_checked(Target("http", "inner.example", 80, "/"), way, PATIENCE_S)
+        assert caught.value.fault is Fault.REFUSED
+        assert asked == []
+
+    through(run)
+
+
+def test_a_proxy_that_will_not_connect_is_a_failed_connection() -> None:
+    async def run() -> None:
+        async with proxying(refuses=ALSO_HERE) as (proxy, asked):
+            way = Way(OPEN, answers(ALSO_HERE), proxy)
+            with pytest.raises(TransportFault, match="outbound proxy") as caught:
+                await open_checked(Target("http", "shut.example", 80, "/"), way, PATIENCE_S)
+        assert caught.value.fault is Fault.CONNECT_FAILED
+        assert len(asked) == 1
 
     through(run)
 

@@ -45,6 +45,11 @@ IN_WORDS = {
         ["1", "443,65535", "*"],
         ["", "0", "65536", "443,", "443, 8443", "https", "*,443", "443\n"],
     ),
+    "outbound_proxy": (
+        "an address and a port, or empty",
+        ["", "10.0.0.5:3128", "[fd00::5]:3128"],
+        ["10.0.0.5", "proxy.example:3128", "10.0.0.5:0", "10.0.0.5:65536", ":3128", "10.0.0.5:3128\n"],
+    ),
     "log_level": ("`DEBUG`, `INFO`, `WARNING` or `ERROR`", ["DEBUG", "ERROR"], ["", "info", "INFO\n"]),
 }
 REFUSED = {

@@ -9,9 +9,11 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address
 
 from chalicelib.adapters.http import race, tls
+from chalicelib.adapters.http.dial import Proxy, dial
 from chalicelib.adapters.http.fault import TransportFault
 from chalicelib.domain.outcome import Fault
 from chalicelib.domain.target import Policy, Target, address_allowed
@@ -30,19 +32,29 @@ class Opened:
     tls_ms: int = 0
 
 
-async def open_checked(target: Target, policy: Policy, ask: Resolve, within_s: float) -> Opened:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How this installation connects: under which policy, asking whom for addresses, through which proxy."""
+
+    policy: Policy
+    ask: Resolve
+    proxy: Proxy | None = None
+
+
+async def open_checked(target: Target, way: Way, within_s: float) -> Opened:
     """Open a connection to a target; raises TransportFault. Nothing is sent to a refused address.
 
     A name with any refused answer is refused whole. Each phase that does not end in time has a fault of
     its own: resolving, connecting, the TLS handshake.
     """
     deadline = asyncio.get_running_loop().time() + within_s
-    addresses = await _addresses(target, ask, deadline)
-    if not all(address_allowed(address, policy) for address in addresses):
+    addresses = await _addresses(target, way.ask, deadline)
+    if not all(address_allowed(address, way.policy) for address in addresses):
         raise TransportFault(Fault.REFUSED, "the host leads to an address that is not public")
     if not addresses:
         raise TransportFault(Fault.DNS_FAILED, "the host name has no address")
-    sock = await race.connected(race.two_of(addresses), target.port, deadline)
+    dialled = partial(dial, port=target.port, deadline=deadline, proxy=way.proxy)
+    sock = await race.connected(race.two_of(addresses), dialled)
     try:
         if target.scheme == "http":
             return Opened(await asyncio.open_connection(sock=sock, limit=READ_AHEAD))

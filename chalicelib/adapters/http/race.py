@@ -2,17 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import Sequence
-
-from chalicelib.adapters.http.fault import TransportFault
-from chalicelib.domain.outcome import Fault
+from collections.abc import Callable, Coroutine, Sequence
 
 HEAD_START_S = 0.25
-# It bounds what an answer over the cap costs on the wire, with the stream's own read-ahead: the socket may be
-# emptied once before the cap is noticed, and fills once more.
-RECEIVE_BUFFER = 32_768
-
 Racer = asyncio.Task[socket.socket]
+Dial = Callable[[str], Coroutine[None, None, socket.socket]]
 
 
 def two_of(addresses: Sequence[str]) -> tuple[str, ...]:
@@ -22,18 +16,18 @@ def two_of(addresses: Sequence[str]) -> tuple[str, ...]:
     return (first, *(other_family or rest)[:1])
 
 
-async def connected(addresses: Sequence[str], port: int, deadline: float) -> socket.socket:
-    """Connect to the first address, and beside it to the second when that fails or takes long.
+async def connected(addresses: Sequence[str], dial: Dial) -> socket.socket:
+    """Dial the first address, and beside it the second when that fails or takes long.
 
-    `deadline` is in the loop's seconds. Raises TransportFault, that of the first address.
+    Raises what dialling the first address raised.
     """
     if len(addresses) == 1:
-        return await _connect(addresses[0], port, deadline)
+        return await dial(addresses[0])
     racers: list[Racer] = []
     won: Racer | None = None
     try:
         for address, patience_s in zip(addresses, (HEAD_START_S, None), strict=True):
-            racers.append(asyncio.create_task(_connect(address, port, deadline)))
+            racers.append(asyncio.create_task(dial(address)))
             won = await _winner(racers, patience_s)
             if won is not None:
                 return won.result()
@@ -63,21 +57,3 @@ def _hang_up(racer: Racer) -> None:
     """Close what was connected too late; nobody waits for a failure any more."""
     if not racer.cancelled() and racer.exception() is None:
         racer.result().close()
-
-
-async def _connect(address: str, port: int, deadline: float) -> socket.socket:
-    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        sock.setblocking(False)  # noqa: FBT003 - the standard library's own form
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        async with asyncio.timeout_at(deadline):
-            await asyncio.get_running_loop().sock_connect(sock, (address, port))
-    except BaseException as error:
-        sock.close()
-        if isinstance(error, TimeoutError):
-            raise TransportFault(Fault.CONNECT_TIMEOUT, "no connection within the connect timeout") from error
-        if isinstance(error, OSError):
-            raise TransportFault(Fault.CONNECT_FAILED, "the connection was refused or broken off") from error
-        raise
-    return sock

@@ -12,7 +12,8 @@ from http import HTTPStatus
 
 import h11
 
-from chalicelib.adapters.http.connect import Resolve, open_checked
+from chalicelib.adapters.http.connect import Resolve, Way, open_checked
+from chalicelib.adapters.http.dial import Proxy
 from chalicelib.adapters.http.fault import TransportFault
 from chalicelib.adapters.http.idle import IdleConnections, Where
 from chalicelib.adapters.http.resolve import Resolver
@@ -165,11 +166,12 @@ class Answer:
 class GuardedTransport:
     """Sends each request to an address that the policy allows, over a kept connection if there is one."""
 
-    def __init__(self, policy: Policy, timeouts: Timeouts, ask: Resolve | None = None) -> None:
-        """Apply a policy to what a resolver answers; the system's unless one is given."""
-        self._policy = policy
+    def __init__(
+        self, policy: Policy, timeouts: Timeouts, ask: Resolve | None = None, proxy: Proxy | None = None
+    ) -> None:
+        """Apply a policy to what a resolver answers, the system's unless one is given; perhaps by a proxy."""
+        self._way = Way(policy, ask or Resolver().addresses, proxy)
         self._timeouts = timeouts
-        self._ask = ask or Resolver().addresses
         self._idle = IdleConnections[Connection](IDLE_MAX)
 
     async def send(self, request: Request) -> Answer:
@@ -204,7 +206,7 @@ class GuardedTransport:
 
     def _target(self, url: str) -> Target:
         try:
-            return _parsed(url, self._policy)
+            return _parsed(url, self._way.policy)
         except RelayError as error:
             raise TransportFault(Fault.REFUSED, error.detail) from error
 
@@ -235,7 +237,7 @@ class GuardedTransport:
     async def _open(self, target: Target) -> tuple[Connection, int, int]:
         """Open a connection; it, and the milliseconds of resolving and connecting, and of TLS."""
         began = time.monotonic()
-        opened = await open_checked(target, self._policy, self._ask, self._timeouts.connect_s)
+        opened = await open_checked(target, self._way, self._timeouts.connect_s)
         all_ms = int((time.monotonic() - began) * 1000)
         return Connection(*opened.streams), max(0, all_ms - opened.tls_ms), opened.tls_ms
 
