@@ -24,6 +24,7 @@ _ENDPOINT = "AWS_ENDPOINT_URL"
 _IGNORED = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
+_ADDRESS_AND_PORT = re.compile(r"(\[(?P<v6>[0-9a-f:.]+)\]|(?P<v4>[0-9.]+)):(?P<port>[0-9]{1,5})", re.ASCII)
 _PORT_LIST = re.compile(r"[0-9]{1,5}(,[0-9]{1,5})*", re.ASCII)
 
 
@@ -45,11 +46,10 @@ def _proxy(value: object) -> object:
     if value == "":
         return None
     if isinstance(value, str):
-        address, _, port = value.rpartition(":")
+        found = _ADDRESS_AND_PORT.fullmatch(value)
+        address, port = (found["v6"] or found["v4"], found["port"]) if found else ("", "")
         try:
-            if _PORT_LIST.fullmatch(port):
-                return str(ip_address(address.removeprefix("[").removesuffix("]"))), int(port)
-            raise ValueError(port)
+            return str(ip_address(address)), int(port)
         except ValueError:
             raise ValueError(
                 "it takes an address and a port, such as 10.0.0.5:3128 or [fd00::5]:3128"
