@@ -6,13 +6,25 @@ from chalice.app import CloudWatchEvent, Rate, Response, SQSEvent
 
 from chalicelib.handlers import audit as auditing
 from chalicelib.handlers import delayed_bells as delaying
-from chalicelib.handlers import deliver, deliveries, endpoints, events, http, notices, replays, service
+from chalicelib.handlers import (
+    deliver,
+    deliveries,
+    endpoints,
+    events,
+    http,
+    keys,
+    notices,
+    replays,
+    service,
+    tenants,
+)
 from chalicelib.handlers import end_owed as ending
 from chalicelib.handlers import export_audit as exporting
 from chalicelib.handlers import fan_out as fanning
 from chalicelib.handlers import notify as telling
 from chalicelib.handlers import reconcile as sweeping
 from chalicelib.handlers import retention as retaining
+from chalicelib.handlers import step_up as stepping_up
 from chalicelib.handlers.http import ANY_TYPE, Api
 
 Answer = dict[str, Any]
@@ -150,6 +162,54 @@ def get_delivery_request(delivery_id: str) -> Response:
 def replay_delivery(delivery_id: str) -> Response:
     """Send a delivery again."""
     return http.answer(app, deliveries.replay, delivery_id=delivery_id)
+
+
+@app.route("/v1/tenants", methods=["POST"], content_types=ANY_TYPE)
+def create_tenant() -> Response:
+    """Open a tenant."""
+    return http.answer(app, tenants.create)
+
+
+@app.route("/v1/tenants", methods=["GET"])
+def list_tenants() -> Response:
+    """List tenants."""
+    return http.answer(app, tenants.page)
+
+
+@app.route("/v1/tenants/{tenant_id}", methods=["GET"])
+def get_tenant(tenant_id: str) -> Response:
+    """Show a tenant."""
+    return http.answer(app, tenants.get, tenant_id=tenant_id)
+
+
+@app.route("/v1/tenants/{tenant_id}", methods=["PATCH"], content_types=ANY_TYPE)
+def patch_tenant(tenant_id: str) -> Response:
+    """Change a tenant."""
+    return http.answer(app, tenants.patch, tenant_id=tenant_id)
+
+
+@app.route("/v1/keys", methods=["POST"], content_types=ANY_TYPE)
+def create_key() -> Response:
+    """Make an API key."""
+    return http.answer(app, keys.create)
+
+
+@app.route("/v1/keys", methods=["GET"])
+def list_keys() -> Response:
+    """List API keys."""
+    return http.answer(app, keys.page)
+
+
+@app.route("/v1/keys/{key_id}", methods=["DELETE"])
+def revoke_key(key_id: str) -> Response:
+    """Revoke an API key."""
+    return http.answer(app, keys.revoke, key_id=key_id)
+
+
+@app.route("/v1/step-up", methods=["POST"], content_types=ANY_TYPE)
+def step_up() -> Response:
+    """Show the second factor."""
+    return http.answer(app, stepping_up.prove)
 
 
 @app.route("/v1/notices", methods=["GET"])

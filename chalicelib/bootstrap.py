@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chalicelib import settings as configuration
 from chalicelib.application.admission import Admission
+from chalicelib.application.api_keys import ManageKeys
 from chalicelib.application.authenticate import Authenticate, KnownKeys
 from chalicelib.application.bulk_replay import OrderReplays, ReplayMany
 from chalicelib.application.deliver import Deliver
@@ -29,6 +30,7 @@ from chalicelib.application.replay import Replay
 from chalicelib.application.retention import Retention
 from chalicelib.application.settlement import Settlement
 from chalicelib.application.showing import Showing
+from chalicelib.application.step_up import StepUp
 from chalicelib.application.tenants import ManageTenants
 from chalicelib.domain.api_key import ApiKey, development_key
 from chalicelib.domain.gate import SECOND, Rules
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from chalicelib.adapters.kms import KmsSealer
     from chalicelib.adapters.s3 import S3Payloads
     from chalicelib.adapters.sqs import Queues, SqsBells, SqsReceipts
+    from chalicelib.adapters.totp import PyotpCodes
 
 
 # What is published twice is read twice: the next run tries again.
@@ -349,8 +352,35 @@ def replay_many() -> ReplayMany:
 def authenticate() -> Authenticate:
     """Give the use case that says who asks."""
     of = settings()
-    known = KnownKeys(of.key_cache_secs * 1000)
-    return Authenticate(api_keys(), known, clock(), of.allow_keyless, of.operator_key_sha256)
+    return Authenticate(api_keys(), known_keys(), clock(), of.allow_keyless, of.operator_key_sha256)
+
+
+@cache
+def known_keys() -> KnownKeys:
+    """Give what this process remembers of keys."""
+    return KnownKeys(settings().key_cache_secs * 1000)
+
+
+@cache
+def manage_keys() -> ManageKeys:
+    """Give the use case behind the routes of keys."""
+    return ManageKeys(api_keys(), known_keys(), clock(), dice())
+
+
+@cache
+def codes() -> "PyotpCodes":
+    """Give what knows one-time codes."""
+    from chalicelib.adapters.totp import PyotpCodes
+
+    return PyotpCodes()
+
+
+@cache
+def step_up() -> StepUp:
+    """Give the use case that stands before elevated actions."""
+    from chalicelib.adapters.dynamodb.trusting import DynamoSecondFactors
+
+    return StepUp(DynamoSecondFactors(tables()), sealer(), codes(), clock(), dice())
 
 
 @cache
@@ -441,9 +471,7 @@ def rebuild() -> Rebuild:
 @cache
 def manage_tenants() -> ManageTenants:
     """Give the use case behind the routes of tenants."""
-    from chalicelib.adapters.totp import PyotpCodes
-
-    return ManageTenants(tenants(), sealer(), PyotpCodes(), clock(), dice())
+    return ManageTenants(tenants(), sealer(), codes(), clock(), dice())
 
 
 def seed(tenant: Tenant, key: ApiKey) -> None:

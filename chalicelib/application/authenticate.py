@@ -102,7 +102,7 @@ class Authenticate:
         text = given.strip()
         names = api_key.names_in(text) if scheme.lower() == "bearer" else None
         if names is None:
-            raise _unknown()
+            raise unknown_key()
         return self._operator(text) if names == ("", api_key.OPERATOR) else self._holder(names, text)
 
     def _anyone(self) -> Caller:
@@ -113,17 +113,17 @@ class Authenticate:
 
     def _operator(self, text: str) -> Caller:
         if not self.operator_digest or not _same(api_key.digest(text), self.operator_digest):
-            raise _unknown()
+            raise unknown_key()
         return Caller("", Role.OPERATOR, api_key.OPERATOR)
 
     def _holder(self, names: tuple[str, str], text: str) -> Caller:
         now_ms = self.clock.now_ms()
         found = self.known.get(names, now_ms, self.keys.credential)
         if not _same(api_key.digest(text), found.key.digest if found else "") or found is None:
-            raise _unknown()
+            raise unknown_key()
         account = found.tenant or (Tenant(found.key.tenant) if self.keyless else None)
         if account is None or found.key.expired(now_ms):
-            raise _unknown()
+            raise unknown_key()
         self._note_use(found, now_ms)
         return Caller(found.key.tenant, found.key.role, found.key.id, account)
 
@@ -139,7 +139,8 @@ def _same(digest: str, stored: str) -> bool:
     return hmac.compare_digest(digest, stored)
 
 
-def _unknown() -> RelayError:
+def unknown_key() -> RelayError:
+    """Make the answer to what is no key, or none that is good."""
     return RelayError(
         ErrorCode.UNAUTHENTICATED,
         "The API key is missing or not valid.",

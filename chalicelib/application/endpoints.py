@@ -95,10 +95,13 @@ class ManageEndpoints:
         """List a tenant's endpoints, newest first."""
         return self.store.page(tenant, after, limit)
 
+    def checked(self, new: Endpoint) -> Endpoint:
+        """Give a changed endpoint with its URL as it is kept; raises RelayError for one that cannot be."""
+        return replace(new, url=target.parse_target(new.url, self.policy).url)
+
     def change(self, old: Endpoint, new: Endpoint, by: Actor) -> Endpoint:
         """Write a changed endpoint over the one that was read; raises RelayError if it has moved on."""
-        url = target.parse_target(new.url, self.policy).url
-        checked = replace(new, url=url).next_to(old, self.clock.now_ms())
+        checked = self.checked(new).next_to(old, self.clock.now_ms())
         if not self.store.replace(old, checked, self._record(by, Action.ENDPOINT_CHANGED, old, checked)):
             raise stale()
         if _opens_up(old, checked):

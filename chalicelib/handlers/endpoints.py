@@ -5,8 +5,8 @@ from chalice.app import Response
 from chalicelib import bootstrap
 from chalicelib.application import endpoints as use
 from chalicelib.domain.delivery import is_attempt_key
-from chalicelib.domain.endpoint import Endpoint
-from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.domain.endpoint import Backlog, Endpoint
+from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
 from chalicelib.wire import answers, bodies
@@ -39,7 +39,9 @@ def patch(asked: Asked, endpoint_id: str) -> Response:
     """Change an endpoint that is still as it was read."""
     manage = bootstrap.manage_endpoints()
     old = _as_read(asked, manage.get_to_change(asked.caller.tenant, endpoint_id))
-    new = bodies.patched(old, bodies.parse(bodies.EndpointPatch, asked.body))
+    new = manage.checked(bodies.patched(old, bodies.parse(bodies.EndpointPatch, asked.body)))
+    if new.url != old.url:
+        asked.elevated(ElevatedAction.URL_CHANGE)
     changed = manage.change(old, new, asked.actor)
     return http.reply(answers.endpoint(changed), 200, _etag(changed))
 
@@ -60,10 +62,12 @@ def disable(asked: Asked, endpoint_id: str) -> Response:
 
 
 def enable(asked: Asked, endpoint_id: str) -> Response:
-    """Enable an endpoint, as its owner chooses what becomes of what waited."""
+    """Enable an endpoint, as its owner chooses what becomes of what waited; to send it is elevated."""
     manage = bootstrap.manage_endpoints()
     manage.get_to_change(asked.caller.tenant, endpoint_id)
     resumption = bodies.resumption(bodies.parse(bodies.EnableBody, asked.body))
+    if resumption[0] is not Backlog.SKIP:
+        asked.elevated(ElevatedAction.ENABLE_DELIVER)
     found = manage.enable(asked.caller.tenant, endpoint_id, resumption, asked.actor)
     return http.reply(answers.endpoint(found), 200, _etag(found))
 
@@ -118,16 +122,7 @@ def _is_hour(place: str) -> bool:
 
 
 def _as_read(asked: Asked, endpoint: Endpoint) -> Endpoint:
-    given = asked.headers.get("if-match")
-    if given is None:
-        raise RelayError(
-            ErrorCode.IF_MATCH_REQUIRED,
-            "A change has to say which version it is of.",
-            field="If-Match",
-            expected="the ETag of the latest GET",
-        )
-    if given.strip() != _etag(endpoint)["ETag"]:
-        raise use.stale()
+    asked.as_read(endpoint.version, use.stale)
     return endpoint
 
 

@@ -13,6 +13,7 @@ from chalice.app import Chalice, Request, Response
 from chalicelib import bootstrap
 from chalicelib.application.authenticate import Caller
 from chalicelib.application.ports import Extent, Unavailable
+from chalicelib.application.step_up import HEADER
 from chalicelib.domain.audit import Actor, ActorKind
 from chalicelib.domain.delivery import Status
 from chalicelib.domain.errors import ErrorCode, RelayError
@@ -31,7 +32,8 @@ _INTERNAL = RelayError(
     ErrorCode.INTERNAL_ERROR,
     "Relay failed at this request in a way that nobody foresaw; its operator finds the reason in the log.",
 )
-_ONCE = ("Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Relay-Event-Type")
+_ONCE = ("Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Relay-Event-Type", HEADER)
+_STEP_UP = HEADER.lower()
 
 
 class Api(Chalice):
@@ -71,7 +73,21 @@ class Asked:
         return Actor(kind, self.caller.key_id, self.address)
 
     def elevated(self, action: ElevatedAction) -> None:
-        """Raise RelayError unless a fresh assertion comes with the request; none is asked for yet."""
+        """Raise RelayError unless a fresh assertion for an action comes with the request."""
+        bootstrap.step_up().require(self.caller, action, self.headers.get(_STEP_UP))
+
+    def as_read(self, version: int, stale: Callable[[], RelayError]) -> None:
+        """Raise RelayError unless the request names the version that it changes."""
+        given = self.headers.get("if-match")
+        if given is None:
+            raise RelayError(
+                ErrorCode.IF_MATCH_REQUIRED,
+                "A change has to say which version it is of.",
+                field="If-Match",
+                expected="the ETag of the latest GET",
+            )
+        if given.strip() != f'"{version}"':
+            raise stale()
 
     def page(
         self, listing: str, prefix: str = "", is_place: Callable[[str], bool] | None = None

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from enum import StrEnum
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, WithJsonSchema
@@ -40,10 +41,10 @@ _EXPECTED = {
     "dict_type": "a JSON object",
 }
 _ENDED = (Status.DEAD, Status.SUCCEEDED)
-_Strict = ConfigDict(extra="forbid", strict=True, frozen=True)
+STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def _one_of(words: Iterable[str]) -> WithJsonSchema:
+def one_of(words: Iterable[str]) -> WithJsonSchema:
     """Say in the contract which words a choice has; `choice` refuses the others in plain ones."""
     return WithJsonSchema({"type": "string", "enum": [str(each) for each in words]})
 
@@ -62,12 +63,12 @@ Filter = Annotated[
     ),
 ]
 Choice = Annotated[str, StringConstraints(max_length=32)]
-TransportChoice = Annotated[Choice, _one_of(Transport)]
-OrderingChoice = Annotated[Choice, _one_of(Ordering)]
-ProfileChoice = Annotated[Choice, _one_of(RetryProfile)]
-SignatureChoice = Annotated[Choice, _one_of(SignatureForm)]
-BacklogChoice = Annotated[Choice, _one_of(Backlog)]
-EndedChoice = Annotated[Choice, _one_of(_ENDED)]
+TransportChoice = Annotated[Choice, one_of(Transport)]
+OrderingChoice = Annotated[Choice, one_of(Ordering)]
+ProfileChoice = Annotated[Choice, one_of(RetryProfile)]
+SignatureChoice = Annotated[Choice, one_of(SignatureForm)]
+BacklogChoice = Annotated[Choice, one_of(Backlog)]
+EndedChoice = Annotated[Choice, one_of(_ENDED)]
 Moment = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 Url = Annotated[str, WithJsonSchema({"type": "string", "examples": ["https://example.com/hook"]})]
 
@@ -75,7 +76,7 @@ Url = Annotated[str, WithJsonSchema({"type": "string", "examples": ["https://exa
 class EndpointBody(BaseModel):
     """What `POST /v1/endpoints` takes."""
 
-    model_config = _Strict
+    model_config = STRICT
 
     url: Url
     event_types: EventTypes
@@ -94,7 +95,7 @@ class EndpointBody(BaseModel):
 class EndpointPatch(BaseModel):
     """What `PATCH /v1/endpoints/{id}` takes: what is left out stays, and null takes a filter away."""
 
-    model_config = _Strict
+    model_config = STRICT
 
     url: Url | None = None
     event_types: EventTypes | None = None
@@ -112,7 +113,7 @@ class EndpointPatch(BaseModel):
 class BulkReplayBody(BaseModel):
     """What `POST /v1/endpoints/{id}/replay` takes."""
 
-    model_config = _Strict
+    model_config = STRICT
 
     since: Moment
     until: Moment | None = None
@@ -124,13 +125,13 @@ class BulkReplayBody(BaseModel):
 class EmptyBody(BaseModel):
     """What a request takes that has nothing to say."""
 
-    model_config = _Strict
+    model_config = STRICT
 
 
 class EnableBody(BaseModel):
     """What `POST /v1/endpoints/{id}/enable` takes: what becomes of what waited has to be chosen."""
 
-    model_config = _Strict
+    model_config = STRICT
 
     backlog: BacklogChoice
     resume_from: Moment | None = None
@@ -139,7 +140,7 @@ class EnableBody(BaseModel):
 class BatchBody(BaseModel):
     """What `POST /v1/events/batch` takes; each item is checked on its own."""
 
-    model_config = _Strict
+    model_config = STRICT
 
     events: Annotated[list[Any], Field(min_length=1)]
 
@@ -147,7 +148,7 @@ class BatchBody(BaseModel):
 class BatchItem(BaseModel):
     """One event of a batch: its bytes as text (sent as UTF-8) or as base64."""
 
-    model_config = _Strict
+    model_config = STRICT
 
     type: str | None = None
     content_type: str | None = None
@@ -340,21 +341,20 @@ def custom_headers(given: Mapping[str, str]) -> tuple[tuple[str, Secret], ...]:
     return tuple((name, Secret(value)) for name, value in given.items())
 
 
-Kind = TypeVar("Kind", Backlog, Transport, Ordering, RetryProfile, SignatureForm)
+Kind = TypeVar("Kind", bound=StrEnum)
 
 
-def choice(kind: type[Kind], text: str, field: str) -> Kind:
-    """Read one of a fixed set of words, or raise RelayError naming them."""
-    try:
-        return kind(text)
-    except ValueError:
-        words = ", ".join(each.value for each in kind)
+def choice(kind: type[Kind], text: str, field: str, among: Collection[Kind] = ()) -> Kind:
+    """Read one of a fixed set of words, all of its kind or these, or raise RelayError naming them."""
+    words = {each.value: each for each in among or kind}
+    if text not in words:
         raise RelayError(
             ErrorCode.FIELD_INVALID,
             f"`{field}` is not one of its words.",
             field=field,
-            expected=f"one of: {words}",
-        ) from None
+            expected="one of: " + ", ".join(words),
+        )
+    return words[text]
 
 
 def _first_fault(error: ValidationError, model: type[BaseModel]) -> RelayError:

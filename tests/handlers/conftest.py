@@ -5,6 +5,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from chalicelib import bootstrap, telemetry
 from chalicelib.adapters.aws_limits.call_counter import CallCounter, count_calls
+from chalicelib.domain.api_key import digest
 from infra.local.emulator import EmulatorName, free_port, running
 from infra.local.provision import Provisioned, provision
 from tests.handlers.relay import SHARED, Relay, clients_of, forget
@@ -19,6 +21,7 @@ from tests.receiver import Receiver
 
 MakeRelay = Callable[..., Relay]
 Start = Callable[[Provisioned, dict[str, str]], Relay]
+OPERATOR_KEY = "relay_operator.nobody-knows"
 _PREFIXES, _TENANTS = count(1), count(1)
 _DEVELOPMENT = {"RELAY_ALLOW_KEYLESS": "true", "RELAY_ALLOW_PRIVATE_ENDPOINTS": "true"}
 
@@ -141,6 +144,13 @@ def empty_relay(emptied: Provisioned, start: Start) -> Relay:
 def guarded(make_relay: MakeRelay) -> Relay:
     """Give a Relay as production runs it, asked by an admin of the tenant `acme`."""
     return make_relay().another("acme")
+
+
+@pytest.fixture
+def operator(make_relay: MakeRelay) -> Relay:
+    """Give a Relay as production runs it, asked by its operator."""
+    made = make_relay(RELAY_OPERATOR_KEY_SHA256=digest(OPERATOR_KEY))
+    return replace(made, key=OPERATOR_KEY)
 
 
 @pytest.fixture

@@ -17,8 +17,10 @@ from botocore.exceptions import ClientError
 import app as lambdas
 from chalicelib import bootstrap
 from chalicelib.adapters.aws_limits.call_counter import CallCounter
-from chalicelib.domain.api_key import ApiKey, Role, digest
+from chalicelib.adapters.dynamodb.trusting import DynamoSecondFactors
+from chalicelib.domain.api_key import DEVELOPMENT_KEY, ApiKey, Role, digest, names_in
 from chalicelib.domain.audit import Actor, ActorKind
+from chalicelib.domain.step_up import ASSERTION_SECS, Assertion, ElevatedAction
 from chalicelib.domain.tenant import QUOTAS_MAX, Tenant
 from infra.local.invocation import LambdaContext
 from infra.local.provision import Provisioned
@@ -115,7 +117,7 @@ class Relay:
 
     def patch(self, endpoint: Mapping[str, Any], value: object, etag: str | None = None) -> Answer:
         """Change an endpoint as it was read, or as another ETag says."""
-        headers = {**JSON, "If-Match": etag or f'"{endpoint["version"]}"'}
+        headers = {**JSON, "If-Match": etag or f'"{endpoint["version"]}"', **self.elevated()}
         return self.call("PATCH", f"/v1/endpoints/{endpoint['id']}", json.dumps(value).encode(), headers)
 
     def delete(self, endpoint: Mapping[str, Any], etag: str | None = None) -> Answer:
@@ -166,6 +168,18 @@ class Relay:
         for counter in self.counters:
             counter.reset()
         return replace(self, key=key)
+
+    def elevated(self, *actions: ElevatedAction) -> dict[str, str]:
+        """Give the header of an assertion for these actions, or for all, as a right code would bring it."""
+        if self.key is None:
+            bootstrap.seed_development()
+        tenant, key_id = names_in(self.key or DEVELOPMENT_KEY) or ("", "")
+        factor = DynamoSecondFactors(bootstrap.tables()).get(tenant, key_id)
+        assert factor is not None
+        signing = bootstrap.sealer().unseal(tenant, factor.signing)
+        until_s = bootstrap.clock().now_ms() // 1000 + ASSERTION_SECS
+        asserted = Assertion(tenant, key_id, actions or tuple(ElevatedAction), until_s)
+        return {"Relay-Step-Up": asserted.signed(signing)}
 
     def aws(self, service: str) -> Any:  # noqa: ANN401 - boto3 makes its clients at run time
         """Give a client of the tests' own, which refuses nothing."""

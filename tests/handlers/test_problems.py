@@ -29,7 +29,7 @@ STATUSES = {
         "url_invalid",
     },
     401: {"unauthenticated"},
-    403: {"forbidden"},
+    403: {"forbidden", "step_up_code_wrong", "step_up_required"},
     404: {"not_found"},
     409: {
         "confirmation_required",
@@ -37,6 +37,7 @@ STATUSES = {
         "endpoint_deleted",
         "endpoint_enabled",
         "idempotency_conflict",
+        "last_admin_key",
         "not_subscribed",
         "payload_expired",
         "replay_ended",
@@ -45,6 +46,7 @@ STATUSES = {
     412: {"version_stale"},
     413: {"body_too_large"},
     428: {"if_match_required"},
+    429: {"step_up_locked"},
     500: {"internal_error"},
     503: {"unavailable"},
 }

@@ -116,7 +116,7 @@ def test_f071_what_fails_for_very_long_is_disabled_and_says_why(
     shown = health(relay, made)
     assert (shown["state"], shown["status"]) == ("disabled", "disabled")
     assert "the last 2 failed" in shown["state_reason"]
-    answer = relay.post(f"/v1/endpoints/{made['id']}/enable", {"backlog": "deliver"})
+    answer = relay.post(f"/v1/endpoints/{made['id']}/enable", {"backlog": "deliver"}, relay.elevated())
     assert (answer.json["state"], answer.json["state_reason"]) == ("enabled", None)
     relay.deliver_all()
     delivered(relay)

@@ -35,7 +35,7 @@ def disable(relay: Relay, of: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def enable(relay: Relay, of: Mapping[str, Any], choice: object) -> Answer:
-    return relay.post(f"/v1/endpoints/{of['id']}/enable", choice)
+    return relay.post(f"/v1/endpoints/{of['id']}/enable", choice, relay.elevated())
 
 
 def backlog(relay: Relay, of: Mapping[str, Any]) -> dict[str, Any]:

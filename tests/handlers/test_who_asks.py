@@ -12,6 +12,8 @@ NAMES = {
     "event_id": "evt_01a22a7c-5366-79c3-90eb-70e6bdfad2fa",
     "endpoint_id": "ep_01a22a7c-5366-79c3-90eb-70e6bdfad2fa",
     "delivery_id": "01a22a7c-5366-79c3-90eb-70e6bdfad2fa",
+    "tenant_id": "tn_01a22a7c-5366-79c3-90eb-70e6bdfad2fa",
+    "key_id": "key_01a22a7c-5366-79c3-90eb-70e6bdfad2fa",
     "replay_id": "rp_01a22a7c-5366-79c3-90eb-70e6bdfad2fa",
 }
 GUARDED = [each for each in OPERATIONS if each.roles is not None]
@@ -121,9 +123,10 @@ def test_another_tenant_s_things_are_not_there(guarded: Relay) -> None:
     (delivery_id,) = said["delivery_ids"]
     replay = guarded.post(f"/v1/endpoints/{made['id']}/replay", {"since": "2026-01-01T00:00:00Z"}).json
     kept = [guarded.rows(table) for table in ("events", "owed", "history", "endpoints", "subs", "gates")]
-    stranger = guarded.another("stranger")
     names = {"event_id": said["event_id"], "endpoint_id": made["id"], "delivery_id": delivery_id}
-    names["replay_id"] = replay["id"]
+    key = guarded.post("/v1/keys", {"role": "admin"}, guarded.elevated()).json
+    names |= {"replay_id": replay["id"], "tenant_id": "acme", "key_id": key["id"]}
+    stranger = guarded.another("stranger")
     for each in GUARDED:
         if "{" in each.path:
             body = BODIES.get(each.id, b"{}")

@@ -40,6 +40,18 @@ from chalicelib.wire.answers.health import HealthAnswer, HoldAnswer, HourAnswer,
 from chalicelib.wire.answers.inspection import InspectedAnswer, inspected
 from chalicelib.wire.answers.replays import BulkReplayAnswer, bulk_replay
 from chalicelib.wire.answers.service import AliveAnswer, ReadyAnswer
+from chalicelib.wire.answers.trust import (
+    CreatedKeyAnswer,
+    CreatedTenantAnswer,
+    KeyAnswer,
+    StepUpAnswer,
+    TenantAnswer,
+    created_key,
+    created_tenant,
+    key,
+    stepped_up,
+    tenant,
+)
 
 __all__ = [
     "AcceptedAnswer",
@@ -52,6 +64,8 @@ __all__ = [
     "BatchItemAnswer",
     "BulkReplayAnswer",
     "CreatedEndpointAnswer",
+    "CreatedKeyAnswer",
+    "CreatedTenantAnswer",
     "DeadLetterAnswer",
     "DeliveryAnswer",
     "EndpointAnswer",
@@ -61,15 +75,20 @@ __all__ = [
     "HoldAnswer",
     "HourAnswer",
     "InspectedAnswer",
+    "KeyAnswer",
     "ListedAttemptAnswer",
     "ProblemAnswer",
     "ReadyAnswer",
     "ReplayAnswer",
+    "StepUpAnswer",
+    "TenantAnswer",
     "attempt",
     "audited",
     "backlog",
     "bulk_replay",
     "created_endpoint",
+    "created_key",
+    "created_tenant",
     "dead_letter",
     "delivery",
     "endpoint",
@@ -79,6 +98,9 @@ __all__ = [
     "hold",
     "hour",
     "inspected",
+    "key",
     "listed_attempt",
     "replay",
+    "stepped_up",
+    "tenant",
 ]

@@ -12,10 +12,11 @@ from chalicelib.wire.operations.endpoints import ENDPOINTS
 from chalicelib.wire.operations.events import EVENTS
 from chalicelib.wire.operations.operation import PATH, Answer, Bytes, ListOf, Operation, Parameter
 from chalicelib.wire.operations.service import SERVICE
+from chalicelib.wire.operations.trust import TRUST
 
 __all__ = ["OPERATIONS", "PATH", "Answer", "Bytes", "ListOf", "Operation", "Parameter", "find"]
 
-OPERATIONS = (*EVENTS, *ENDPOINTS, *DELIVERIES, *AUDIT, *SERVICE)
+OPERATIONS = (*EVENTS, *ENDPOINTS, *DELIVERIES, *AUDIT, *TRUST, *SERVICE)
 _FOUND: Mapping[tuple[str, str], Operation] = {(each.method, each.path): each for each in OPERATIONS}
 
 

@@ -7,13 +7,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from chalicelib.domain import ids
-from chalicelib.domain.api_key import GIVEN, Role
+from chalicelib.domain.api_key import Role
 from chalicelib.domain.delivery import Status
 from chalicelib.domain.errors import ErrorCode
 from chalicelib.wire.cursor import CURSOR_MAX, LIST_DEFAULT, LIST_MAX
 
 Schema = Mapping[str, Any]
-EVERY_ROLE = frozenset(GIVEN)
+EVERY_ROLE = frozenset(Role)
 ADMINS_ONLY = frozenset({Role.ADMIN})
 PRODUCERS = frozenset({Role.PRODUCER, Role.ADMIN})
 VIEWERS = frozenset({Role.VIEWER, Role.ADMIN})
@@ -95,6 +95,8 @@ class Operation:
             codes |= _OF_A_BODY if self.body_optional else _OF_A_BODY | {ErrorCode.BODY_EMPTY}
         if CURSOR in self.query:
             codes |= {ErrorCode.CURSOR_INVALID}
+        if STEP_UP in self.headers:
+            codes |= {ErrorCode.STEP_UP_REQUIRED}
         if IF_MATCH in self.headers:
             codes |= {ErrorCode.IF_MATCH_REQUIRED, ErrorCode.VERSION_STALE}
         return codes
@@ -128,6 +130,10 @@ STATUS = Parameter(
 IF_MATCH = Parameter(
     "If-Match", "The `ETag` that the latest GET gave.", {"type": "string", "examples": ['"1"']}, required=True
 )
+STEP_UP = Parameter(
+    "Relay-Step-Up",
+    "The `assertion` that `POST /v1/step-up` gave this key for the action, not five minutes ago.",
+)
 ETAG = Parameter("ETag", "The version, to be sent as `If-Match` with a change.", required=True)
 LOCATION = Parameter("Location", "Where this can be read.", {"type": "string", "format": "uri-reference"})
 
@@ -143,6 +149,8 @@ PATH = {
         Parameter("endpoint_id", "The endpoint's id.", _id("ep")),
         Parameter("delivery_id", "The delivery's id.", _id("")),
         Parameter("replay_id", "The bulk replay's id.", _id("rp")),
+        Parameter("tenant_id", "The tenant's id.", {"type": "string", "pattern": "^(tn_.{36}|default)$"}),
+        Parameter("key_id", "The key's id.", {"type": "string", "pattern": "^(key_.{36}|development)$"}),
     )
 }
 """What the parts of paths are."""
