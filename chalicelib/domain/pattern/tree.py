@@ -9,12 +9,12 @@ object of the list may have what has to be absent. So each answer is in two part
 hold with a value found, and those for which all that was asked for is absent.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from chalicelib.domain.pattern.operators import Operator
-from chalicelib.domain.pattern.values import NOTHING, Nothing, elements
+from chalicelib.domain.pattern.values import NOTHING, elements
 
 VALUES_MAX = 5_000
 """Values of one event that one pattern looks at."""
@@ -24,9 +24,10 @@ class _TooMany(Exception):  # noqa: N818 - no error: it ends the walk
     """The event has more values in the pattern's fields than are looked at."""
 
 
-class _Answer(NamedTuple):
-    found: int
-    absent: int
+_NO_MEMBERS: Mapping[str, Any] = {}
+
+Answer = tuple[int, int]
+"""The alternatives that hold with a value found, and those for which all that was asked for is absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,12 @@ class Question:
     operators: Sequence[Operator]
     absence: bool = False
 
-    def answer(self, value: object) -> _Answer:
-        """Answer for one value, in bits of one: whether it is taken, and whether its absence is."""
-        if value is NOTHING:
-            return _Answer(0, int(self.absence))
-        return _Answer(int(any(each.takes(value) for each in self.operators)), 0)
+    def takes(self, value: object) -> bool:
+        """Say whether a value that is there is taken."""
+        for each in self.operators:  # noqa: SIM110 - a generator would cost what the test does
+            if each.takes(value):
+                return True
+        return False
 
 
 @dataclass(slots=True)
@@ -65,10 +67,10 @@ class Pattern:
         as a delivery too many does less harm than one that is missing.
         """
         try:
-            answer = _Walk(self.everyone).of_element(self.root, members)
+            found, absent = _Walk(self.everyone).of_element(self.root, members)
         except _TooMany:
             return True
-        return bool(answer.found | answer.absent)
+        return bool(found | absent)
 
 
 @dataclass(slots=True)
@@ -78,38 +80,43 @@ class _Walk:
     everyone: int
     seen: int = 0
 
-    def of_value(self, node: Node, value: object) -> _Answer:
+    def of_value(self, node: Node, value: object) -> Answer:
         """Answer for what a field holds: any element of a list may have a thing, but all have to lack one."""
+        if not isinstance(value, list):
+            return self.of_element(node, value)
         found, absent, empty = 0, self.everyone, True
         for element in elements(value):
             empty = False
-            answer = self.of_element(node, element)
-            found |= answer.found
-            absent &= answer.absent
+            found_here, absent_here = self.of_element(node, element)
+            found |= found_here
+            absent &= absent_here
             if found == self.everyone:
                 break
-        return self.of_element(node, NOTHING) if empty else _Answer(found, absent)
+        return self.of_element(node, NOTHING) if empty else (found, absent)
 
-    def of_element(self, node: Node, element: object) -> _Answer:
+    def of_element(self, node: Node, element: object) -> Answer:
         """Answer for one value or object."""
         self.seen += 1
         if self.seen > VALUES_MAX:
             raise _TooMany
-        found, held = 0, self.everyone
-        members: Mapping[str, Any] = element if isinstance(element, dict) else {}
-        for answer, asking in self._answers(node, element, members):
-            held &= answer.found | answer.absent | ~asking
-            found |= answer.found
-            if not held:
-                break
-        return _Answer(held & found, held & ~found)
-
-    def _answers(
-        self, node: Node, element: object, members: Mapping[str, Any]
-    ) -> Iterator[tuple[_Answer, int]]:
-        value: object | Nothing = NOTHING if isinstance(element, dict) else element
-        for question, asking in node.questions:
-            answer = question.answer(value)
-            yield _Answer(answer.found * asking, answer.absent * asking), asking
+        members: Mapping[str, Any] = element if isinstance(element, dict) else _NO_MEMBERS
+        found, held = self._of_questions(node, NOTHING if members is element else element)
         for name, child in node.fields.items():
-            yield self.of_value(child, members.get(name, NOTHING)), self.everyone
+            if not held:
+                return 0, 0
+            found_within, absent_within = self.of_value(child, members.get(name, NOTHING))
+            found |= found_within
+            held &= found_within | absent_within
+        return held & found, held & ~found
+
+    def _of_questions(self, node: Node, value: object) -> Answer:
+        """Answer what is asked of this very value: the alternatives that take it, and those that hold."""
+        found, held = 0, self.everyone
+        for question, asking in node.questions:
+            if value is NOTHING:
+                held &= self.everyone if question.absence else ~asking
+            elif question.takes(value):
+                found |= asking
+            else:
+                held &= ~asking
+        return found, held
