@@ -19,6 +19,7 @@ import boto3
 
 from infra.local.emulator import EmulatorName, free_port
 from infra.local.processes import ROOT
+from tests import egress
 
 START_WITHIN_S = 90.0
 STOP_WITHIN_S = 90.0
@@ -86,6 +87,7 @@ class RelayStack:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         self.stop()
+        assert self.went_past_the_guard() == ""
 
     def start(self) -> None:
         """Start everything and wait until it serves; StackError with its own words when it does not."""
@@ -102,7 +104,12 @@ class RelayStack:
             self._process = subprocess.Popen(
                 self._command("--stop-with-stdin"),
                 cwd=ROOT,
-                env={**os.environ, "EMULATOR": self.emulator, **self._settings},
+                env={
+                    **os.environ,
+                    "EMULATOR": self.emulator,
+                    egress.VARIABLE: str(self._egress),
+                    **self._settings,
+                },
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=err,
@@ -157,6 +164,14 @@ class RelayStack:
         """Give the log of `api`, `workers`, `receiver`, `emulator` or `preparation`."""
         return (self.state / "logs" / f"{name}.log").read_text(encoding="utf-8")
 
+    @property
+    def _egress(self) -> Path:
+        return self.state / "egress.txt"
+
+    def went_past_the_guard(self) -> str:
+        """Give a line for each connection of a function that neither AWS nor the guard explains."""
+        return self._egress.read_text(encoding="utf-8") if self._egress.exists() else ""
+
     def client(self, service: str) -> Any:  # noqa: ANN401 - boto3 makes its clients at run time
         """Make a client of the stack's emulator."""
         session: Any = boto3.Session(
@@ -175,7 +190,8 @@ class RelayStack:
         ports = ("--api-port", self.ports.api), ("--receiver-port", self.ports.receiver)
         options = (*ports, ("--emulator-port", self.ports.emulator), ("--state-dir", self.state))
         named = [str(part) for option in options for part in option]
-        return [sys.executable, "-m", "infra.local.dev", *named, *self._arguments, *more]
+        watched = [] if "--app" in self._arguments else ["--app", "tests.e2e.watched_app:app"]
+        return [sys.executable, "-m", "infra.local.dev", *named, *watched, *self._arguments, *more]
 
     def _close_input(self) -> None:
         assert self.process.stdin is not None
