@@ -110,6 +110,24 @@ def enable_endpoint(endpoint_id: str) -> Response:
     return http.answer(app, endpoints.enable, endpoint_id=endpoint_id)
 
 
+@app.route("/v1/endpoints/{endpoint_id}/rotate-secret", methods=["POST"], content_types=ANY_TYPE)
+def rotate_secret(endpoint_id: str) -> Response:
+    """Rotate an endpoint's signing key."""
+    return http.answer(app, endpoints.rotate_secret, endpoint_id=endpoint_id)
+
+
+@app.route("/v1/endpoints/{endpoint_id}/end-overlap", methods=["POST"], content_types=ANY_TYPE)
+def end_overlap(endpoint_id: str) -> Response:
+    """End an endpoint's previous signing key."""
+    return http.answer(app, endpoints.end_overlap, endpoint_id=endpoint_id)
+
+
+@app.route("/v1/endpoints/{endpoint_id}/public-key", methods=["GET"])
+def get_public_keys(endpoint_id: str) -> Response:
+    """Show an endpoint's public keys."""
+    return http.answer(app, endpoints.public_keys, endpoint_id=endpoint_id)
+
+
 @app.route("/v1/endpoints/{endpoint_id}/backlog", methods=["GET"])
 def get_endpoint_backlog(endpoint_id: str) -> Response:
     """Show how much waits for an endpoint."""

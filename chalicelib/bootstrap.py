@@ -28,8 +28,10 @@ from chalicelib.application.rebuild import Rebuild
 from chalicelib.application.reconcile import Reconcile
 from chalicelib.application.replay import Replay
 from chalicelib.application.retention import Retention
+from chalicelib.application.rotate import RotateKeys
 from chalicelib.application.settlement import Settlement
 from chalicelib.application.showing import Showing
+from chalicelib.application.signing_keys import SigningKeys
 from chalicelib.application.step_up import StepUp
 from chalicelib.application.tenants import ManageTenants
 from chalicelib.domain.api_key import ApiKey, development_key
@@ -212,6 +214,14 @@ def payloads() -> "S3Payloads":
 
 
 @cache
+def signing_keys() -> SigningKeys:
+    """Give what makes and opens signing keys."""
+    from chalicelib.adapters.ed25519 import NaclEd25519
+
+    return SigningKeys(sealer(), NaclEd25519())
+
+
+@cache
 def sealer() -> "KmsSealer":
     """Give the key service."""
     from chalicelib.adapters.kms import KmsSealer
@@ -279,7 +289,13 @@ def fan_out() -> FanOutLater:
 @cache
 def manage_endpoints() -> ManageEndpoints:
     """Give the use case behind the endpoint routes."""
-    return ManageEndpoints(endpoints(), sealer(), clock(), dice(), policy(), bells())
+    return ManageEndpoints(endpoints(), signing_keys(), clock(), dice(), policy(), bells())
+
+
+@cache
+def rotate_keys() -> RotateKeys:
+    """Give the use case that rotates signing keys."""
+    return RotateKeys(manage_endpoints())
 
 
 @cache
@@ -396,7 +412,7 @@ def deliver() -> Deliver:
         Admission(gates(), known, rules()),
         settlement,
         payloads(),
-        sealer(),
+        signing_keys(),
         sender(),
         clock(),
         dice(),

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from chalicelib.domain.api_key import DEVELOPMENT_OPERATOR_KEY, digest
+from chalicelib.domain.endpoint import OVERLAP_MAX_S, OVERLAP_S
 
 PREFIX = "RELAY_"
 SETTLE_MARGIN_SECS = 2
@@ -94,6 +95,7 @@ class Settings(BaseModel):
     auto_disable: bool = True
     auto_disable_secs: Annotated[int, Field(ge=1, le=7_776_000)] = 259_200
     auto_disable_attempts: Annotated[int, Field(ge=2, le=1_000)] = 12
+    rotation_overlap_secs: Annotated[int, Field(ge=0, le=OVERLAP_MAX_S)] = OVERLAP_S
     ramp_secs: Annotated[int, Field(ge=0, le=86_400)] = 300
     notice_window_secs: Seconds = 3_600
     notice_outage_secs: Seconds = 900

@@ -16,13 +16,13 @@ from chalicelib.application.ports import (
     Dice,
     Payloads,
     Receipts,
-    Sealer,
     Sender,
     Unavailable,
     Work,
 )
 from chalicelib.application.sending import Sending
 from chalicelib.application.settlement import Settlement
+from chalicelib.application.signing_keys import SigningKeys
 from chalicelib.application.visit import Attempted, Call, Visit
 from chalicelib.domain.delivery import Lane
 
@@ -46,7 +46,7 @@ class Deliver:
     admission: Admission
     settlement: Settlement
     payloads: Payloads
-    sealer: Sealer
+    keys: SigningKeys
     sender: Sender
     clock: Clock
     dice: Dice
@@ -63,7 +63,7 @@ class Deliver:
             self.work,
             self.settlement,
             self.payloads,
-            self.sealer,
+            self.keys,
             self.clock,
             self.request_timeout_ms,
             self.payload_max,

@@ -1,11 +1,12 @@
 """Endpoints: creating, changing and deleting them, and the reads behind `GET /v1/endpoints`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from chalicelib.application.auditing import Recorder
-from chalicelib.application.ports import Bell, Bells, Clock, Dice, Endpoints, Page, Sealer, Unavailable
-from chalicelib.domain import audit, audited, ids, signing, target
+from chalicelib.application.ports import Bell, Bells, Clock, Dice, Endpoints, Page, Unavailable
+from chalicelib.application.signing_keys import KEY_BYTES, MadeKey, SigningKeys
+from chalicelib.domain import audit, audited, ids, target
 from chalicelib.domain.audit import Action, Actor, Difference
 from chalicelib.domain.delivery import Lane
 from chalicelib.domain.endpoint import (
@@ -14,13 +15,11 @@ from chalicelib.domain.endpoint import (
     Backlog,
     Endpoint,
     EndpointState,
-    WrappedSecret,
 )
 from chalicelib.domain.errors import ErrorCode, RelayError
-from chalicelib.domain.secret import Secret
+from chalicelib.domain.signing import SignatureForm, SignatureKey
 from chalicelib.domain.target import Policy
 
-SECRET_BYTES = 32
 AFTER_INGEST_S = 61
 _TRIES = 10
 Resumption = tuple[Backlog, int]
@@ -29,10 +28,10 @@ Resumption = tuple[Backlog, int]
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A new endpoint and its secret, which is shown this once."""
+    """A new endpoint and its signing key, whose secret is shown this once."""
 
     endpoint: Endpoint
-    secret: Secret
+    key: MadeKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,31 +39,33 @@ class ManageEndpoints:
     """What an owner does with endpoints."""
 
     store: Endpoints
-    sealer: Sealer
+    keys: SigningKeys
     clock: Clock
     dice: Dice
     policy: Policy
     bells: Bells
 
-    def register(self, draft: Endpoint, by: Actor) -> Registered:
+    def register(self, draft: Endpoint, by: Actor, kind: SignatureKey = SignatureKey.HMAC) -> Registered:
         """Create an endpoint from a draft without id and secret; raises RelayError.
 
-        For a URL that cannot be an endpoint's, or an ordered endpoint too many.
+        For a URL that cannot be an endpoint's, a key that signs in no such form, or an ordered one too many.
         """
         now_ms = self.clock.now_ms()
-        secret = signing.new_secret(self.dice.key(SECRET_BYTES))
+        url = target.parse_target(draft.url, self.policy).url
+        check_form(draft.signature, [kind], "signature_key")
+        key = self.keys.make(draft.tenant, kind, self.dice.key(KEY_BYTES))
         endpoint = replace(
             draft,
             id=ids.new_id("ep", now_ms, self.dice.bits(ids.ENTROPY_BITS)),
-            url=target.parse_target(draft.url, self.policy).url,
+            url=url,
             created_ms=now_ms,
-            secrets=(WrappedSecret(self.sealer.seal(draft.tenant, secret)),),
+            secrets=(key.wrapped,),
         )
         shown = Difference({}, audited.endpoint(endpoint))
         record = self._recorder.record(by, Action.ENDPOINT_CREATED, (endpoint.tenant, endpoint.id), shown)
         if not self.store.create(endpoint, record):
             raise too_many_ordered()
-        return Registered(endpoint, secret)
+        return Registered(endpoint, key)
 
     def get(self, tenant: str, endpoint_id: str) -> Endpoint:
         """Read an endpoint that is not deleted, or raise RelayError."""
@@ -102,6 +103,8 @@ class ManageEndpoints:
     def change(self, old: Endpoint, new: Endpoint, by: Actor) -> Endpoint:
         """Write a changed endpoint over the one that was read; raises RelayError if it has moved on."""
         checked = self.checked(new).next_to(old, self.clock.now_ms())
+        live = checked.live_secrets(checked.changed_ms // 1000)
+        check_form(checked.signature, [each.kind for each in live], "signature")
         if not self.store.replace(old, checked, self._record(by, Action.ENDPOINT_CHANGED, old, checked)):
             raise stale()
         if _opens_up(old, checked):
@@ -122,7 +125,7 @@ class ManageEndpoints:
             disabled = endpoint.state is EndpointState.DISABLED
             return None if disabled else endpoint.disabled(self.clock.now_ms())
 
-        return self._switched((tenant, endpoint_id), off, by, Action.ENDPOINT_DISABLED)
+        return self.switched((tenant, endpoint_id), off, by, Action.ENDPOINT_DISABLED)
 
     def enable(self, tenant: str, endpoint_id: str, resumption: Resumption, by: Actor) -> Endpoint:
         """Enable a disabled endpoint, what waits for it delivered, skipped, or resumed from a moment.
@@ -140,19 +143,20 @@ class ManageEndpoints:
 
         if from_ms > self.clock.now_ms():
             raise not_yet()
-        enabled = self._switched((tenant, endpoint_id), on, by, Action.ENDPOINT_ENABLED)
+        enabled = self.switched((tenant, endpoint_id), on, by, Action.ENDPOINT_ENABLED)
         self._ring(enabled)
         if backlog is not Backlog.DELIVER:
             self.bells.call_ending(tenant, endpoint_id)
         return enabled
 
-    def _switched(
+    def switched(
         self,
         of: tuple[str, str],
         switch: Callable[[Endpoint], Endpoint | None],
         by: Actor,
         action: Action,
     ) -> Endpoint:
+        """Switch an endpoint as it is now to what follows from that; None: it stays as it is."""
         for _ in range(_TRIES):
             old = self.get_to_change(*of)
             new = switch(old)
@@ -192,6 +196,17 @@ def _opens_up(old: Endpoint, new: Endpoint) -> bool:
         or after.burst > before.burst
         or after.max_concurrency > before.max_concurrency
     )
+
+
+def check_form(form: SignatureForm, kinds: Collection[SignatureKey], field: str) -> None:
+    """Raise RelayError, naming a field, if a key of one of these kinds cannot sign in a form."""
+    if form is SignatureForm.RELAY and SignatureKey.ED25519 in kinds:
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            "Ed25519 keys sign in the standard form only.",
+            field=field,
+            expected="`signature`: `standard`, or no Ed25519 key that still signs",
+        )
 
 
 def not_found(kind: str, name: str) -> RelayError:

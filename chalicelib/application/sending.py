@@ -11,12 +11,12 @@ from chalicelib.application.ports import (
     Outbox,
     Payloads,
     Reread,
-    Sealer,
     StoredEvent,
     Unavailable,
     Work,
 )
 from chalicelib.application.settlement import Settlement
+from chalicelib.application.signing_keys import SigningKeys
 from chalicelib.application.visit import TOGETHER_US, Underway, Visit
 from chalicelib.domain import gate as gates
 from chalicelib.domain import request as requests
@@ -52,7 +52,7 @@ class Sending:
     work: Work
     settlement: Settlement
     payloads: Payloads
-    sealer: Sealer
+    keys: SigningKeys
     clock: Clock
     request_timeout_ms: int
     payload_max: int
@@ -132,8 +132,8 @@ class Sending:
         if body is None or reason is not None:
             return reason or DeathReason.EXPIRED
         now_s = self.clock.now_ms() // 1000
-        secrets = [self.sealer.unseal(event.tenant, each) for each in endpoint.live_secrets(now_s)]
-        return requests.build(endpoint, replace(event, body=body), owed, secrets, now_s)
+        keys = [self.keys.open(event.tenant, each) for each in endpoint.live_secrets(now_s)]
+        return requests.build(endpoint, replace(event, body=body), owed, keys, now_s)
 
     def _when(self, visit: Visit, moment_us: int) -> tuple[float, float]:
         """Say in how many seconds a send may begin, and in how many it must have: its lease outlasts it."""

@@ -29,6 +29,7 @@ def endpoint(of: Endpoint) -> dict[str, object]:
         "ordering": of.ordering.value,
         "retry_profile": of.retry_profile.value,
         "signature": of.signature.value,
+        "signature_key": of.signature_key.value,
         "headers": {name: MASK for name, _ in of.headers},
         "filter": pattern.written(of.filter),
         "state": of.state.value,

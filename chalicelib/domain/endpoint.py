@@ -10,7 +10,7 @@ from enum import StrEnum
 from chalicelib.domain import pattern
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.secret import Secret
-from chalicelib.domain.signing import SignatureForm
+from chalicelib.domain.signing import SignatureForm, SignatureKey
 
 LANE_ROWS = 10
 ORDERED_LANE = "o0"
@@ -24,6 +24,7 @@ DESCRIPTION_MAX = 500
 GONE_REASON = "the endpoint answered 410 Gone"
 ORDERED_MAX = 40  # all of them have to fit into the transaction of one event
 HEADER_VALUE_MAX = 2_048
+OVERLAP_S, OVERLAP_MAX_S = 604_800, 2_592_000
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)
 _HEADER_VALUE = re.compile(r"[!-~]([ \t!-~]*[!-~])?", re.ASCII)
 _RESERVED_HEADERS = frozenset(
@@ -66,10 +67,19 @@ class Backlog(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WrappedSecret:
-    """A signing secret encrypted by the key service, and the Unix second it stops signing (None: never)."""
+    """A signing secret encrypted by the key service, and the Unix second it stops signing (None: never).
+
+    One of a key pair is its private part, and has its public key beside it.
+    """
 
     ciphertext: bytes = field(repr=False)
     expires_at: int | None = None
+    public_key: str = ""
+
+    @property
+    def kind(self) -> SignatureKey:
+        """Say what kind of key it is."""
+        return SignatureKey.ED25519 if self.public_key else SignatureKey.HMAC
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +165,31 @@ class Endpoint:
         skipped_ms = max(self.skip_before_ms, skip_before_ms)
         on = replace(self, state=EndpointState.ENABLED, state_reason="", skip_before_ms=skipped_ms)
         return on.next_to(self, now_ms)
+
+    @property
+    def signature_key(self) -> SignatureKey:
+        """Say of which kind its newest key is."""
+        return self.secrets[0].kind if self.secrets else SignatureKey.HMAC
+
+    @property
+    def previous_expires_at(self) -> int | None:
+        """Give the Unix second at which its previous key stops signing, or did; None: there is none."""
+        return self.secrets[1].expires_at if len(self.secrets) > 1 else None
+
+    def rotated(self, newest: WrappedSecret, now_ms: int, overlap_s: int) -> "Endpoint":
+        """Give it with a new key, the one it has signing for a while longer, what was before it gone."""
+        expires_at = now_ms // 1000 + overlap_s
+        previous = tuple(replace(each, expires_at=expires_at) for each in self.secrets[:1] if overlap_s)
+        return replace(self, secrets=(newest, *previous)).next_to(self, now_ms)
+
+    def overlap_ended(self, now_ms: int, within_s: int = 0) -> "Endpoint | None":
+        """Give it with its previous key signing for so many seconds at most; None when it does not anyway."""
+        expires_at = now_ms // 1000 + within_s
+        newest, *others = self.secrets
+        if not any(each.expires_at is None or each.expires_at > expires_at for each in others):
+            return None
+        previous = tuple(replace(each, expires_at=expires_at) for each in others if within_s)
+        return replace(self, secrets=(newest, *previous)).next_to(self, now_ms)
 
     def live_secrets(self, now_s: int) -> tuple[WrappedSecret, ...]:
         """Give the secrets that sign at a moment (Unix seconds), newest first."""

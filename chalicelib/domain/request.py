@@ -15,6 +15,7 @@ from chalicelib.domain.event import Event
 from chalicelib.domain.outcome import Reply
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.sent import Sent
+from chalicelib.domain.signing import Ed25519Key, SigningKey
 
 VERSION = "1.0.0"
 METHOD = "POST"
@@ -47,11 +48,12 @@ class Request:
         return (*self.signed_with, *signatures, *values, *url_tokens(self.url))
 
 
-def build(endpoint: Endpoint, event: Event, owed: Owed, secrets: Sequence[Secret], now_s: int) -> Request:
-    """Build and sign the request of a delivery's next attempt; `secrets` newest first, now in Unix s."""
-    identity = signing.signature_headers(endpoint.signature, secrets, owed.delivery_id, now_s, event.body)
+def build(endpoint: Endpoint, event: Event, owed: Owed, keys: Sequence[SigningKey], now_s: int) -> Request:
+    """Build and sign the request of a delivery's next attempt; `keys` newest first, now in Unix s."""
+    identity = signing.signature_headers(endpoint.signature, keys, owed.delivery_id, now_s, event.body)
     headers = _headers(identity, event, owed, f"Relay/{VERSION}")
-    return Request(endpoint.url, tuple(headers.items()), event.body, endpoint.headers, tuple(secrets))
+    secrets = tuple(each.secret if isinstance(each, Ed25519Key) else each for each in keys)
+    return Request(endpoint.url, tuple(headers.items()), event.body, endpoint.headers, secrets)
 
 
 def kept(endpoint: Endpoint, request: Request) -> Sent:

@@ -9,13 +9,16 @@ import binascii
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from chalicelib.domain.secret import Secret
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the public prefix of every secret, not a secret
+PRIVATE_PREFIX, PUBLIC_PREFIX = "whsk_", "whpk_"
+SEED_BYTES = 32
 SECRET_MIN_BYTES = 24
 SECRET_MAX_BYTES = 64
 FRESHNESS = timedelta(minutes=5)
@@ -38,6 +41,24 @@ IDENTITY = {
 """The three headers of each form: whose delivery, when it was signed, and the signatures."""
 
 
+class SignatureKey(StrEnum):
+    """What a request is signed with: a secret that both sides have, or a key pair of which one is public."""
+
+    HMAC = "hmac"
+    ED25519 = "ed25519"
+
+
+@dataclass(frozen=True, slots=True)
+class Ed25519Key:
+    """A private key as it is sealed, and what signs with its seed: the mathematics come from outside."""
+
+    secret: Secret
+    sign: Callable[[bytes, bytes], bytes]
+
+
+SigningKey = Secret | Ed25519Key
+
+
 class BadSecretError(ValueError):
     """A secret no signature may be made with; the words name what is wrong, never the secret."""
 
@@ -45,6 +66,16 @@ class BadSecretError(ValueError):
 def new_secret(key: bytes) -> Secret:
     """Write a random key of 24 to 64 bytes as the secret its owner is shown."""
     return Secret(SECRET_PREFIX + base64.b64encode(key).decode("ascii"))
+
+
+def private_key(seed: bytes, public: bytes) -> Secret:
+    """Write a private key as it is sealed: `whsk_` and the 64 bytes of seed and public key in base64."""
+    return Secret(PRIVATE_PREFIX + base64.b64encode(seed + public).decode("ascii"))
+
+
+def public_key(public: bytes) -> str:
+    """Write a public key as it is published."""
+    return PUBLIC_PREFIX + base64.b64encode(public).decode("ascii")
 
 
 def standard_key(secret: Secret) -> bytes:
@@ -74,16 +105,32 @@ def sign_relay(secret: Secret, timestamp: int, body: bytes) -> str:
 
 def sign_standard(secret: Secret, delivery_id: str, timestamp: int, body: bytes) -> str:
     """Make one `v1,<base64>` of webhook-signature; timestamp in Unix seconds."""
-    signed = b"%s.%d." % (delivery_id.encode("ascii"), timestamp) + body
-    mac = hmac.new(standard_key(secret), signed, hashlib.sha256).digest()
+    mac = hmac.new(standard_key(secret), _signed(delivery_id, timestamp, body), hashlib.sha256).digest()
     return "v1," + base64.b64encode(mac).decode("ascii")
 
 
+def sign_asymmetric(key: Ed25519Key, delivery_id: str, timestamp: int, body: bytes) -> str:
+    """Make one `v1a,<base64>` of webhook-signature; timestamp in Unix seconds."""
+    text = key.secret.reveal()
+    if not text.startswith(PRIVATE_PREFIX):
+        raise BadSecretError("this is no private key")
+    seed = base64.b64decode(text.removeprefix(PRIVATE_PREFIX), validate=True)[:SEED_BYTES]
+    signature = key.sign(seed, _signed(delivery_id, timestamp, body))
+    return "v1a," + base64.b64encode(signature).decode("ascii")
+
+
+def _signed(delivery_id: str, timestamp: int, body: bytes) -> bytes:
+    return b"%s.%d." % (delivery_id.encode("ascii"), timestamp) + body
+
+
 def signature_headers(
-    form: SignatureForm, secrets: Iterable[Secret], delivery_id: str, timestamp: int, body: bytes
+    form: SignatureForm, keys: Iterable[SigningKey], delivery_id: str, timestamp: int, body: bytes
 ) -> dict[str, str]:
-    """Make the three identity headers of a request, one signature per live secret, newest first."""
-    signature = _signatures(form, secrets, delivery_id, timestamp, body)
+    """Make the three identity headers of a request, one signature per live key, newest first.
+
+    A key pair signs in the standard form only; raises BadSecretError for one in the other.
+    """
+    signature = _signatures(form, keys, delivery_id, timestamp, body)
     return identity_headers(form, delivery_id, timestamp, signature)
 
 
@@ -93,13 +140,24 @@ def identity_headers(form: SignatureForm, delivery_id: str, timestamp: int, sign
 
 
 def _signatures(
-    form: SignatureForm, secrets: Iterable[Secret], delivery_id: str, timestamp: int, body: bytes
+    form: SignatureForm, keys: Iterable[SigningKey], delivery_id: str, timestamp: int, body: bytes
 ) -> str:
     match form:
         case SignatureForm.RELAY:
-            return ",".join(sign_relay(secret, timestamp, body) for secret in secrets)
+            return ",".join(sign_relay(_shared(key), timestamp, body) for key in keys)
         case SignatureForm.STANDARD:
-            return " ".join(sign_standard(secret, delivery_id, timestamp, body) for secret in secrets)
+            return " ".join(
+                sign_asymmetric(key, delivery_id, timestamp, body)
+                if isinstance(key, Ed25519Key)
+                else sign_standard(key, delivery_id, timestamp, body)
+                for key in keys
+            )
+
+
+def _shared(key: SigningKey) -> Secret:
+    if isinstance(key, Ed25519Key):
+        raise BadSecretError("a key pair signs in the standard form only")
+    return key
 
 
 def fresh(sent_at: datetime, now: datetime) -> bool:

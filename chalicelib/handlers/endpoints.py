@@ -1,24 +1,29 @@
 """Routes of endpoints: create, read, change, delete, and their deliveries."""
 
+import re
+
 from chalice.app import Response
 
 from chalicelib import bootstrap
 from chalicelib.application import endpoints as use
 from chalicelib.domain.delivery import is_attempt_key
 from chalicelib.domain.endpoint import Backlog, Endpoint
+from chalicelib.domain.signing import SignatureKey
 from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
 from chalicelib.wire import answers, bodies
 
 _NO_HOUR_YET = 9_999_999
+_VERSION = re.compile(r'"([0-9]{1,15})"', re.ASCII)
 
 
 def create(asked: Asked) -> Response:
     """Register an endpoint; the answer shows its secret, this once."""
-    draft = bodies.endpoint_of(asked.caller.tenant, bodies.parse(bodies.EndpointBody, asked.body))
-    made = bootstrap.manage_endpoints().register(draft, asked.actor)
-    body = answers.created_endpoint(made.endpoint, made.secret)
+    given = bodies.parse(bodies.EndpointBody, asked.body)
+    draft, kind = bodies.endpoint_of(asked.caller.tenant, given), bodies.signature_key(given.signature_key)
+    made = bootstrap.manage_endpoints().register(draft, asked.actor, kind or SignatureKey.HMAC)
+    body = answers.created_endpoint(made.endpoint, made.key)
     return http.reply(body, 201, {**_etag(made.endpoint), "Location": f"/v1/endpoints/{made.endpoint.id}"})
 
 
@@ -70,6 +75,31 @@ def enable(asked: Asked, endpoint_id: str) -> Response:
         asked.elevated(ElevatedAction.ENABLE_DELIVER)
     found = manage.enable(asked.caller.tenant, endpoint_id, resumption, asked.actor)
     return http.reply(answers.endpoint(found), 200, _etag(found))
+
+
+def rotate_secret(asked: Asked, endpoint_id: str) -> Response:
+    """Give an endpoint a new signing key, the one before signing for a while longer."""
+    of = (asked.caller.tenant, endpoint_id)
+    bootstrap.manage_endpoints().get_to_change(*of)
+    asked.elevated(ElevatedAction.SECRET_ROTATION)
+    body = bodies.parse(bodies.RotateBody, asked.body or b"{}")
+    wanted = bodies.rotation(body, bootstrap.settings().rotation_overlap_secs, _version_read(asked))
+    made = bootstrap.rotate_keys().rotate(of, wanted, asked.actor)
+    return http.reply(answers.rotated(made), 200, _etag(made.endpoint))
+
+
+def end_overlap(asked: Asked, endpoint_id: str) -> Response:
+    """Let the signing key before the newest stop signing, at once or within a time."""
+    of = (asked.caller.tenant, endpoint_id)
+    within_s = bodies.parse(bodies.EndOverlapBody, asked.body or b"{}").within_s
+    found = bootstrap.rotate_keys().end_overlap(of, within_s, _version_read(asked), asked.actor)
+    return http.reply(answers.endpoint(found), 200, _etag(found))
+
+
+def public_keys(asked: Asked, endpoint_id: str) -> Response:
+    """Show the public keys that verify what an endpoint is sent now."""
+    found = bootstrap.manage_endpoints().get(asked.caller.tenant, endpoint_id)
+    return http.reply(answers.public_keys(found, bootstrap.clock().now_ms() // 1000))
 
 
 def backlog(asked: Asked, endpoint_id: str) -> Response:
@@ -124,6 +154,15 @@ def _is_hour(place: str) -> bool:
 def _as_read(asked: Asked, endpoint: Endpoint) -> Endpoint:
     asked.as_read(endpoint.version, use.stale)
     return endpoint
+
+
+def _version_read(asked: Asked) -> int | None:
+    """Read the version that a change is to be of, if that was said; what is none fits no endpoint."""
+    given = asked.headers.get("if-match")
+    if given is None:
+        return None
+    version = _VERSION.fullmatch(given.strip())
+    return int(version[1]) if version else -1
 
 
 def _etag(endpoint: Endpoint) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, WithJsonSchema
 
+from chalicelib.application.rotate import Rotation
 from chalicelib.domain import endpoint as endpoints
 from chalicelib.domain import event as events
 from chalicelib.domain import ids
@@ -21,7 +22,7 @@ from chalicelib.domain.delivery import Status
 from chalicelib.domain.endpoint import Backlog, Endpoint, Limits, Ordering, Transport, header_fault
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import MASK, Secret
-from chalicelib.domain.signing import SignatureForm
+from chalicelib.domain.signing import SignatureForm, SignatureKey
 
 BODY_MAX = 131_072
 _SHOWN_MAX = 5
@@ -62,6 +63,7 @@ Filter = Annotated[
         {"type": "object", "minProperties": 1, "examples": [{"amount": [{"numeric": [">", 100]}]}]}
     ),
 ]
+Overlap = Annotated[int, Field(ge=0, le=endpoints.OVERLAP_MAX_S)]
 Choice = Annotated[str, StringConstraints(max_length=32)]
 TransportChoice = Annotated[Choice, one_of(Transport)]
 OrderingChoice = Annotated[Choice, one_of(Ordering)]
@@ -69,6 +71,7 @@ ProfileChoice = Annotated[Choice, one_of(RetryProfile)]
 SignatureChoice = Annotated[Choice, one_of(SignatureForm)]
 BacklogChoice = Annotated[Choice, one_of(Backlog)]
 EndedChoice = Annotated[Choice, one_of(_ENDED)]
+KeyChoice = Annotated[Choice, one_of(SignatureKey)]
 Moment = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 Url = Annotated[str, WithJsonSchema({"type": "string", "examples": ["https://example.com/hook"]})]
 
@@ -88,6 +91,7 @@ class EndpointBody(BaseModel):
     ordering: OrderingChoice = Ordering.NONE.value
     retry_profile: ProfileChoice = RetryProfile.DEFAULT.value
     signature: SignatureChoice = SignatureForm.RELAY.value
+    signature_key: KeyChoice = SignatureKey.HMAC.value
     headers: Headers = {}
     filter: Filter | None = None
 
@@ -126,6 +130,23 @@ class EmptyBody(BaseModel):
     """What a request takes that has nothing to say."""
 
     model_config = STRICT
+
+
+class RotateBody(BaseModel):
+    """What `POST /v1/endpoints/{id}/rotate-secret` takes: for how long the key before signs as well."""
+
+    model_config = STRICT
+
+    overlap_s: Overlap | None = None
+    signature_key: KeyChoice | None = None
+
+
+class EndOverlapBody(BaseModel):
+    """What `POST /v1/endpoints/{id}/end-overlap` takes: in how many seconds, at once unless given."""
+
+    model_config = STRICT
+
+    within_s: Overlap = 0
 
 
 class EnableBody(BaseModel):
@@ -236,6 +257,17 @@ def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
     numbers = ("rate_per_second", "burst", "max_concurrency")
     limits = {name: given.get(name, getattr(old.limits, name)) for name in numbers}
     return replace(old, **fields, limits=Limits(**limits))
+
+
+def rotation(body: RotateBody, default_s: int, version: int | None) -> Rotation:
+    """Read what a rotation is to be; without an overlap it is the default's."""
+    overlap_s = default_s if body.overlap_s is None else body.overlap_s
+    return Rotation(overlap_s, signature_key(body.signature_key), version)
+
+
+def signature_key(text: str | None) -> SignatureKey | None:
+    """Read which kind of key is to be made, if that was said."""
+    return None if text is None else choice(SignatureKey, text, "signature_key")
 
 
 def resumption(body: EnableBody) -> tuple[Backlog, int]:

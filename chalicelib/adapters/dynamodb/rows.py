@@ -256,7 +256,7 @@ def endpoint_row(endpoint: Endpoint) -> dict[str, Any]:
         "headers": [[name, value.reveal()] for name, value in endpoint.headers],
         "state": endpoint.state.value,
         "state_reason": endpoint.state_reason,
-        "secrets": [[each.ciphertext, each.expires_at or 0] for each in endpoint.secrets],
+        "secrets": [_secret_value(each) for each in endpoint.secrets],
         "version": endpoint.version,
         "changed_ms": endpoint.changed_ms,
         "state_ms": endpoint.state_ms,
@@ -283,7 +283,7 @@ def endpoint_of(record: Record) -> Endpoint:
         tuple((name, Secret(value)) for name, value in record["headers"]),
         EndpointState(record["state"]),
         record["state_reason"],
-        tuple(WrappedSecret(ciphertext, expires or None) for ciphertext, expires in record["secrets"]),
+        tuple(_secret_of(*each) for each in record["secrets"]),
         record["version"],
         record.get("changed_ms", 0),
         record.get("state_ms", 0),
@@ -291,6 +291,15 @@ def endpoint_of(record: Record) -> Endpoint:
         record.get("lanes_before", 0),
         record.get("filter", ""),
     )
+
+
+def _secret_value(secret: WrappedSecret) -> list[Any]:
+    public = [secret.public_key] if secret.public_key else []
+    return [secret.ciphertext, secret.expires_at or 0, *public]
+
+
+def _secret_of(ciphertext: bytes, expires_at: int, public_key: str = "") -> WrappedSecret:
+    return WrappedSecret(ciphertext, expires_at or None, public_key)
 
 
 def subscriber_value(endpoint: Endpoint) -> list[int | str]:

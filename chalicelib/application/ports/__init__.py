@@ -18,6 +18,7 @@ from chalicelib.application.ports.accepting import (
 from chalicelib.application.ports.auditing import Asking, Auditing, ExportingAudit, Exports
 from chalicelib.application.ports.delivering import (
     Changed,
+    Ed25519,
     Finished,
     Gates,
     Note,
@@ -70,6 +71,7 @@ __all__ = [
     "Codes",
     "Credential",
     "Dice",
+    "Ed25519",
     "Endings",
     "Endpoints",
     "Expired",

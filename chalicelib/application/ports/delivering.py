@@ -137,6 +137,18 @@ class Sender(Protocol):
         ...
 
 
+class Ed25519(Protocol):
+    """Signs with key pairs."""
+
+    def public_key(self, seed: bytes) -> bytes:
+        """Give the 32 bytes of the public key of a seed of 32 bytes."""
+        ...
+
+    def sign(self, seed: bytes, message: bytes) -> bytes:
+        """Sign a message: 64 bytes, the same for the same message."""
+        ...
+
+
 class Sealer(Protocol):
     """Wraps and unwraps secrets by the key service."""
 

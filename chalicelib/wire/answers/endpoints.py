@@ -5,13 +5,15 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 from chalicelib.application.measure_backlog import Measured
+from chalicelib.application.rotate import Rotated
+from chalicelib.application.signing_keys import MadeKey
 from chalicelib.domain import pattern
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.display import displayed_url
 from chalicelib.domain.endpoint import Endpoint, EndpointState, Ordering, Transport
 from chalicelib.domain.request import event_time
-from chalicelib.domain.secret import MASK, Secret
-from chalicelib.domain.signing import SignatureForm
+from chalicelib.domain.secret import MASK
+from chalicelib.domain.signing import SignatureForm, SignatureKey
 from chalicelib.wire.answers.plain import Time, time_or_none
 
 HEAD_OF_LINE = (
@@ -34,6 +36,8 @@ class EndpointAnswer(TypedDict):
     ordering: Ordering
     retry_profile: RetryProfile
     signature: SignatureForm
+    signature_key: SignatureKey
+    previous_secret_expires_at: Time | None
     headers: dict[str, str]
     filter: dict[str, Any] | None
     state: EndpointState
@@ -49,9 +53,33 @@ class Warned(TypedDict):
 
 
 class CreatedEndpointAnswer(EndpointAnswer, Warned):
-    """A new endpoint with its secret, this once."""
+    """A new endpoint with its secret, this once; of a key pair only the public key is shown."""
 
-    secret: str
+    secret: str | None
+    public_key: str | None
+
+
+class RotatedAnswer(TypedDict):
+    """A new signing key, its secret this once, and until when the one before goes on to sign."""
+
+    id: str
+    secret: str | None
+    public_key: str | None
+    previous_secret_expires_at: Time | None
+
+
+class PublicKeyAnswer(TypedDict):
+    """A public key that verifies what is sent now, and until when it does (null: until it is rotated)."""
+
+    public_key: str
+    expires_at: Time | None
+
+
+class PublicKeysAnswer(TypedDict):
+    """Every public key that verifies what is sent now, newest first."""
+
+    endpoint_id: str
+    keys: list[PublicKeyAnswer]
 
 
 class BacklogAnswer(TypedDict):
@@ -78,6 +106,8 @@ def endpoint(of: Endpoint) -> EndpointAnswer:
         "ordering": of.ordering,
         "retry_profile": of.retry_profile,
         "signature": of.signature,
+        "signature_key": of.signature_key,
+        "previous_secret_expires_at": time_or_none((of.previous_expires_at or 0) * 1000),
         "headers": {name: MASK for name, _ in of.headers},
         "filter": pattern.written(of.filter),
         "state": of.state,
@@ -87,10 +117,34 @@ def endpoint(of: Endpoint) -> EndpointAnswer:
     }
 
 
-def created_endpoint(of: Endpoint, secret: Secret) -> CreatedEndpointAnswer:
+def created_endpoint(of: Endpoint, key: MadeKey) -> CreatedEndpointAnswer:
     """Show a new endpoint with its secret, this once, and what its owner should know of its ways."""
     warned: Warned = {"warnings": [HEAD_OF_LINE]} if of.ordered else {}
-    return {**endpoint(of), "secret": secret.reveal(), **warned}
+    return {**endpoint(of), "secret": _shown(key), "public_key": key.wrapped.public_key or None, **warned}
+
+
+def rotated(of: Rotated) -> RotatedAnswer:
+    """Show a new signing key, its secret this once."""
+    return {
+        "id": of.endpoint.id,
+        "secret": _shown(of.key),
+        "public_key": of.key.wrapped.public_key or None,
+        "previous_secret_expires_at": time_or_none((of.endpoint.previous_expires_at or 0) * 1000),
+    }
+
+
+def public_keys(of: Endpoint, now_s: int) -> PublicKeysAnswer:
+    """Show the public keys that verify what an endpoint is sent at a moment (Unix seconds)."""
+    pairs = [each for each in of.live_secrets(now_s) if each.public_key]
+    keys: list[PublicKeyAnswer] = [
+        {"public_key": each.public_key, "expires_at": time_or_none((each.expires_at or 0) * 1000)}
+        for each in pairs
+    ]
+    return {"endpoint_id": of.id, "keys": keys}
+
+
+def _shown(key: MadeKey) -> str | None:
+    return key.secret.reveal() if key.secret else None
 
 
 def backlog(endpoint_id: str, of: Measured) -> BacklogAnswer:

@@ -1,5 +1,7 @@
 """The operations of endpoints."""
 
+from dataclasses import replace
+
 from chalicelib.domain.errors import ErrorCode
 from chalicelib.wire import answers, bodies
 from chalicelib.wire.operations.operation import (
@@ -19,6 +21,7 @@ from chalicelib.wire.operations.operation import (
 )
 
 _SHOWN = {200: Answer("The endpoint.", answers.EndpointAnswer, (ETAG,))}
+_IF_READ = replace(IF_MATCH, says="The `ETag` of a GET, to do it to that version alone.", required=False)
 _ADDRESS = frozenset({ErrorCode.DESTINATION_NOT_ALLOWED, ErrorCode.URL_INVALID})
 
 ENDPOINTS = (
@@ -91,6 +94,38 @@ ENDPOINTS = (
         headers=(STEP_UP,),
         answers=_SHOWN,
         errors=frozenset({ErrorCode.ENDPOINT_DELETED, ErrorCode.ENDPOINT_ENABLED}),
+    ),
+    Operation(
+        method="POST",
+        path="/v1/endpoints/{endpoint_id}/rotate-secret",
+        id="rotate_secret",
+        says="Give an endpoint a new signing key; the answer shows its secret, this once.",
+        roles=ADMINS_ONLY,
+        body=bodies.RotateBody,
+        body_optional=True,
+        headers=(_IF_READ, STEP_UP),
+        answers={200: Answer("The new key.", answers.RotatedAnswer, (ETAG,))},
+        errors=frozenset({ErrorCode.ENDPOINT_DELETED, ErrorCode.VERSION_STALE}),
+    ),
+    Operation(
+        method="POST",
+        path="/v1/endpoints/{endpoint_id}/end-overlap",
+        id="end_overlap",
+        says="Let the signing key before the newest stop signing, at once or within a time.",
+        roles=ADMINS_ONLY,
+        body=bodies.EndOverlapBody,
+        body_optional=True,
+        headers=(_IF_READ,),
+        answers=_SHOWN,
+        errors=frozenset({ErrorCode.ENDPOINT_DELETED, ErrorCode.VERSION_STALE}),
+    ),
+    Operation(
+        method="GET",
+        path="/v1/endpoints/{endpoint_id}/public-key",
+        id="get_public_keys",
+        says="Show the public keys that verify what an endpoint is sent now.",
+        roles=VIEWERS,
+        answers={200: Answer("The keys, newest first; none of shared secrets.", answers.PublicKeysAnswer)},
     ),
     Operation(
         method="GET",

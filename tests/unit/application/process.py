@@ -14,6 +14,7 @@ from chalicelib.adapters.dynamodb.rebuilding import DynamoRebuilding
 from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
 from chalicelib.adapters.dynamodb.retaining import DynamoRetaining
 from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWatching, DynamoWork
+from chalicelib.adapters.ed25519 import NaclEd25519
 from chalicelib.application.admission import Admission, Decisions
 from chalicelib.application.bulk_replay import OrderReplays, ReplayMany
 from chalicelib.application.deliver import Deliver
@@ -32,7 +33,9 @@ from chalicelib.application.rebuild import Rebuild
 from chalicelib.application.reconcile import Reconcile
 from chalicelib.application.replay import Replay
 from chalicelib.application.retention import Retention
+from chalicelib.application.rotate import RotateKeys
 from chalicelib.application.settlement import Settlement
+from chalicelib.application.signing_keys import SigningKeys
 from chalicelib.application.visit import Visit
 from chalicelib.domain.target import Policy
 from tests.fakes.faults import Faults
@@ -86,6 +89,7 @@ class Process:
         self.payloads = MemoryPayloads()
         self.payloads.kept = world.kept
         self.sealer = PlainSealer()
+        self.keys = SigningKeys(self.sealer, NaclEd25519())
         for fake in (self.tables, self.bells, self.receipts, self.payloads, self.sealer):
             fake.faults = self.faults
         self.work, self.gates = DynamoWork(self.tables), DynamoGates(self.tables)
@@ -119,7 +123,8 @@ class Process:
         self.announcer.faults = self.faults
         self.noticing = DynamoNoticing(self.tables)
         self.notify = Notify(self.noticing, self.announcer, clock, dice, world.notice_rules)
-        self.manage = ManageEndpoints(self.endpoints, self.sealer, clock, dice, Policy(), self.bells)
+        self.manage = ManageEndpoints(self.endpoints, self.keys, clock, dice, Policy(), self.bells)
+        self.rotate = RotateKeys(self.manage)
         self.rebuild = Rebuild(DynamoRebuilding(self.tables), clock, world.rules)
         self.retaining = DynamoRetaining(self.tables)
         self.retention = Retention(self.retaining, self.payloads, clock, sweeps_rows=True)
@@ -141,7 +146,7 @@ class Process:
             self.admission,
             self.settlement,
             self.payloads,
-            self.sealer,
+            self.keys,
             world.sender,
             self.clock,
             world.dice,

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.application.endpoints import SECRET_BYTES, ManageEndpoints, not_found
+from chalicelib.application.endpoints import ManageEndpoints, not_found
+from chalicelib.application.signing_keys import KEY_BYTES
 from chalicelib.domain import ids, signing
 from chalicelib.domain.endpoint import Endpoint, EndpointState, Limits
 from chalicelib.domain.errors import ErrorCode, RelayError
@@ -26,11 +27,13 @@ def refusal(code: ErrorCode) -> AbstractContextManager[object]:
 
 def test_a_secret_is_shown_once_and_stored_wrapped(world: World, manage: ManageEndpoints) -> None:
     registered = manage.register(DRAFT, BY)
+    secret = registered.key.secret
+    assert secret is not None
     stored = world.now(registered.endpoint)
-    assert len(signing.standard_key(registered.secret)) == SECRET_BYTES
+    assert len(signing.standard_key(secret)) == KEY_BYTES
     (wrapped,) = stored.secrets
-    assert registered.secret.reveal() not in repr(stored)
-    assert world.usual.sealer.unseal(TENANT, wrapped) == registered.secret
+    assert secret.reveal() not in repr(stored)
+    assert world.usual.sealer.unseal(TENANT, wrapped) == secret
 
 
 def test_an_endpoint_is_named_after_its_moment_and_its_url_is_in_normal_form(
