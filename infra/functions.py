@@ -87,7 +87,7 @@ def _payloads(*actions: str) -> Iterable[Grant]:
 
 
 def _api() -> Function:
-    """Serve the API: accept events, manage endpoints, show what happened. It deletes nothing."""
+    """Serve the API: accept events, manage endpoints, show what happened. It deletes nothing but keys."""
     tables = {
         "EventsTable": READ + INSERT + UPDATE,
         "OwedTable": READ + INSERT,
@@ -97,7 +97,7 @@ def _api() -> Function:
         "GatesTable": READ + INSERT + UPDATE,
         "DeadLettersTable": READ,
         "IdempotencyTable": READ + INSERT,
-        "TenantsTable": READ + INSERT + UPDATE,
+        "TenantsTable": (*READ, *INSERT, *UPDATE, "dynamodb:DeleteItem"),
         "FanoutsTable": READ + INSERT,
         "EndingsTable": INSERT,
         "StatsTable": READ,

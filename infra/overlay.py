@@ -15,6 +15,7 @@ _NOTHING: Final = {"Ref": "AWS::NoValue"}
 _FROM_TEMPLATE: Final[Mapping[str, Any]] = {
     "RELAY_AUDIT_BUCKET": {"Ref": "AuditBucket"},
     "RELAY_NOTICES_TOPIC_ARN": {"Ref": "NoticesTopic"},
+    "RELAY_OPERATOR_KEY_SHA256": {"Ref": "OperatorKeySha256"},
     "RELAY_PAYLOAD_BUCKET": {"Ref": "PayloadsBucket"},
     "RELAY_RESOURCE_PREFIX": {"Ref": "Prefix"},
 }

@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyotp
 import pytest
 
 import app as lambdas
 from chalicelib import bootstrap
 from chalicelib.application.ingest import Post
+from chalicelib.domain.api_key import digest
 from chalicelib.domain.delivery import Status
 from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.gate import Queue
@@ -21,8 +23,8 @@ from infra.functions import FUNCTIONS
 from infra.local.invocation import LambdaContext
 from infra.local.sqs_event import event_of
 from tests.fakes.fixed_clock import FixedClock
-from tests.handlers.conftest import MakeRelay
-from tests.handlers.relay import BY, URL, Relay, forget, message, typed
+from tests.handlers.conftest import OPERATOR_KEY, MakeRelay
+from tests.handlers.relay import BY, JSON, URL, Relay, forget, message, typed
 from tests.receiver import Receiver
 
 TENANT = "default"
@@ -185,6 +187,30 @@ def test_the_api_changes_endpoints_and_rings_those_that_may_take_more(watch: Wat
         relay.delete(relay.endpoint(ordering="endpoint"))
     assert ("DelayedQueue", "", "sqs:SendMessage") in asked
     assert ("HistoryTable", "", "dynamodb:PutItem") in asked
+
+
+def test_the_api_opens_tenants_steps_up_and_makes_and_revokes_keys(
+    make_relay: MakeRelay, watch: Watch
+) -> None:
+    made = make_relay(RELAY_OPERATOR_KEY_SHA256=digest(OPERATOR_KEY))
+    operator = replace(made, key=OPERATOR_KEY)
+    with replace(watch, relay=operator).running("api_handler") as asked:
+        opened = operator.post("/v1/tenants", {"name": "Acme"}).json
+        path = f"/v1/tenants/{opened['id']}"
+        named = {**JSON, "If-Match": '"1"'}
+        assert operator.call("PATCH", path, b'{"name": "Acme Ltd"}', named).status == 200
+        assert operator.get("/v1/tenants").status == 200
+        admin = replace(made, key=opened["admin_key"]["key"])
+        code = pyotp.TOTP(opened["second_factor"]["secret"]).now()
+        proof = admin.post("/v1/step-up", {"code": code, "actions": ["key_creation"]}).json["assertion"]
+        key = admin.post("/v1/keys", {"role": "producer"}, {"Relay-Step-Up": proof}).json
+        assert admin.get("/v1/keys").status == 200
+        assert admin.call("DELETE", f"/v1/keys/{key['id']}").status == 204
+    assert {
+        ("TenantsTable", "", "dynamodb:DeleteItem"),
+        ("TenantsTable", "", "dynamodb:PartiQLUpdate"),
+        ("SecretsKey", "", "kms:Encrypt"),
+    } <= asked
 
 
 def test_the_api_answers_every_question(watch: Watch) -> None:

@@ -116,9 +116,10 @@ def test_only_the_api_writes_subscriptions_and_keys() -> None:
         assert writers == {"api_handler"}
 
 
-def test_the_api_deletes_nothing() -> None:
-    actions = {action for statement in statements(NAMED["api_handler"]) for action in statement["Action"]}
-    assert not [action for action in actions if "Delete" in action]
+def test_the_api_deletes_nothing_but_keys() -> None:
+    found = statements(NAMED["api_handler"])
+    deleting = [each for each in found if any("Delete" in action for action in each["Action"])]
+    assert [each["Resource"] for each in deleting] == [arn("TenantsTable")]
 
 
 @EACH
