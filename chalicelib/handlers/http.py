@@ -48,6 +48,10 @@ class Api(Chalice):
         super().__init__(app_name="relay", configure_logs=False)
         self.api.binary_types = ANY_TYPE
 
+    def route(self, path: str, **kwargs: Any) -> Callable[..., Any]:  # noqa: ANN401 - chalice's signature
+        """Register a route that takes any media type: its handler says what it cannot read."""
+        return super().route(path, **{"content_types": ANY_TYPE, **kwargs})
+
     def __call__(self, event: Any, context: Any) -> Any:  # noqa: ANN401 - what Lambda gives and takes
         """Answer a proxy event; a caller who names no media type takes any."""
         headers = event.get("headers") or {}
