@@ -128,6 +128,12 @@ def get_public_keys(endpoint_id: str) -> Response:
     return http.answer(app, endpoints.public_keys, endpoint_id=endpoint_id)
 
 
+@app.route("/v1/endpoints/{endpoint_id}/test", methods=["POST"], content_types=ANY_TYPE)
+def test_endpoint(endpoint_id: str) -> Response:
+    """Send a sample event to an endpoint."""
+    return http.answer(app, endpoints.test, endpoint_id=endpoint_id)
+
+
 @app.route("/v1/endpoints/{endpoint_id}/backlog", methods=["GET"])
 def get_endpoint_backlog(endpoint_id: str) -> Response:
     """Show how much waits for an endpoint."""

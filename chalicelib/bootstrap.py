@@ -34,6 +34,7 @@ from chalicelib.application.showing import Showing
 from chalicelib.application.signing_keys import SigningKeys
 from chalicelib.application.step_up import StepUp
 from chalicelib.application.tenants import ManageTenants
+from chalicelib.application.try_endpoint import TryEndpoint
 from chalicelib.domain.api_key import ApiKey, development_key
 from chalicelib.domain.gate import SECOND, Rules
 from chalicelib.domain.notice import NoticeRules
@@ -340,6 +341,24 @@ def replay() -> Replay:
     from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
 
     return Replay(DynamoReplaying(tables()), questions(), bells(), clock(), dice())
+
+
+@cache
+def try_endpoint() -> TryEndpoint:
+    """Give the use case that sends tests."""
+    from chalicelib.adapters.clock import SystemPatience
+    from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
+
+    return TryEndpoint(
+        endpoints(),
+        capturing(),
+        DynamoReplaying(tables()),
+        questions(),
+        bells(),
+        clock(),
+        dice(),
+        SystemPatience(),
+    )
 
 
 @cache

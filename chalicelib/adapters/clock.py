@@ -68,6 +68,14 @@ class SystemDice:
         return random.random()  # noqa: S311 - spreads retries, guards nothing
 
 
+class SystemPatience:
+    """Waits on the machine's clock."""
+
+    def wait(self, ms: int) -> None:
+        """Let so many milliseconds pass."""
+        time.sleep(ms / 1000)
+
+
 def _agrees(now_ns: int, told_ns: int) -> bool:
     """Say whether a time lies within the second that was told, one before it or two after it."""
     return told_ns - TOLERATED_NS <= now_ns <= told_ns + SECOND_NS + TOLERATED_NS + STALE_NS

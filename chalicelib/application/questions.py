@@ -54,6 +54,11 @@ class Delivery:
     replayed_ms: int = 0
     earlier: tuple["Delivery", ...] = ()
 
+    @property
+    def waits(self) -> bool:
+        """Say whether it has not come to an end yet."""
+        return self.status in {Status.PENDING, Status.INFLIGHT}
+
 
 @dataclass(frozen=True, slots=True)
 class Questions:

@@ -13,6 +13,7 @@ from chalicelib.application.ports import Clock, Rebuilding
 from chalicelib.domain import rebuild, retention
 from chalicelib.domain.delivery import Created, Ended, HistoryRow, Owed
 from chalicelib.domain.endpoint import REPLAY_LANE, Endpoint
+from chalicelib.domain.event import is_test
 from chalicelib.domain.gate import Rules
 from chalicelib.domain.rebuild import Holds
 
@@ -102,7 +103,7 @@ class Rebuild:
         seen.lanes |= {rows[0].lane for rows in chunk if isinstance(rows[0], Created)}
         seen.owing |= bool(owed)
         now_s = self.clock.now_ms() // 1000
-        ends = [rows[-1] for rows in chunk]
+        ends = [rows[-1] for rows in chunk if not _of_a_test(rows)]
         dead = [end for end in ends if isinstance(end, Ended) and retention.dead_until_s(end.at_ms) > now_s]
         missing, differing = self.store.restore_owed(owed, anew=anew) if owed else (0, 0)
         letters = self.store.restore_dead(endpoint, dead) if dead else 0
@@ -115,6 +116,10 @@ class Rebuild:
         if over:
             self.store.remove_owed(over)
         return Rebuilt(removed=len(over), unexplained=sum(settled is None for _, settled in told))
+
+
+def _of_a_test(rows: tuple[HistoryRow, ...]) -> bool:
+    return isinstance(rows[0], Created) and is_test(rows[0].event_type)
 
 
 def _chunks(each: Iterable[T]) -> Iterator[list[T]]:

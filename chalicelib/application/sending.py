@@ -23,11 +23,13 @@ from chalicelib.domain import request as requests
 from chalicelib.domain.delivery import Again, Dead, Lane, Owed, after_unknown, owed_of_key
 from chalicelib.domain.ending import decided
 from chalicelib.domain.endpoint import Endpoint, EndpointState
-from chalicelib.domain.event import matching_patterns
+from chalicelib.domain.event import is_test, matching_patterns
 from chalicelib.domain.gate import Lease
 from chalicelib.domain.outcome import DeathReason, Outcome, unsendable
 
 MARGIN_MS = 2_000
+TEST_KEPT_MS = 15 * 60_000
+"""How long a test may wait for its endpoint: later nobody looks at it any more."""
 
 
 @dataclass(slots=True)
@@ -100,16 +102,17 @@ class Sending:
         owed = row.owed
         stored = found.events.get((owed.lane.tenant, owed.event_id))
         endpoint = found.endpoints.get(visit.gate_key)
-        reason = _must_end(owed, stored, endpoint)
+        test = stored is not None and is_test(stored.event.type)
+        reason = _must_end(owed, stored, endpoint, self.clock.now_ms())
         if reason is not None:
-            self.settlement.give_up(visit, owed, reason)
+            self.settlement.give_up(visit, owed, reason, quiet=test)
             return
         if stored is None or endpoint is None or endpoint.state is EndpointState.DISABLED:
             visit.granted = []
             return
         request = self._request(stored, endpoint, owed)
         if isinstance(request, DeathReason):
-            self.settlement.give_up(visit, owed, request)
+            self.settlement.give_up(visit, owed, request, quiet=test)
             return
         moment_us = _paced(visit, row.moment_us, self.clock.now_us(), endpoint.limits.max_concurrency)
         if moment_us > self.clock.now_us() + TOGETHER_US:
@@ -119,7 +122,7 @@ class Sending:
         if after_s <= within_s:
             visit.last_us = max(moment_us, self.clock.now_us())
             kept = requests.kept(endpoint, request)
-            visit.sending[owed.key] = Underway(owed, endpoint, request, row.taken_us, moment_us, kept)
+            visit.sending[owed.key] = Underway(owed, endpoint, request, row.taken_us, moment_us, kept, test)
             outbox.start(owed.key, request, after_s, within_s)
         else:
             visit.more = True
@@ -169,7 +172,9 @@ def _paced(visit: Visit, moment_us: int, now_us: int, cap: int) -> int:
     return max(moment_us, visit.last_us + price_us)
 
 
-def _must_end(owed: Owed, stored: StoredEvent | None, endpoint: Endpoint | None) -> DeathReason | None:
+def _must_end(
+    owed: Owed, stored: StoredEvent | None, endpoint: Endpoint | None, now_ms: int
+) -> DeathReason | None:
     if endpoint is None:
         return DeathReason.ENDPOINT_DELETED
     reason = decided(endpoint, owed.delivery_id, owed.generation)
@@ -177,6 +182,8 @@ def _must_end(owed: Owed, stored: StoredEvent | None, endpoint: Endpoint | None)
         return reason
     if stored is None:
         return DeathReason.EXPIRED
+    if is_test(stored.event.type):
+        return DeathReason.EXPIRED if now_ms - stored.event.received_ms > TEST_KEPT_MS else None
     if not set(endpoint.event_types).intersection(matching_patterns(stored.event.type)):
         return DeathReason.UNSUBSCRIBED
     return None

@@ -31,6 +31,7 @@ from chalicelib.domain.delivery import (
     Timing,
     after_send,
     given_up,
+    tried_once,
 )
 from chalicelib.domain.endpoint import GONE_REASON, Endpoint, EndpointState
 from chalicelib.domain.gate import (
@@ -83,15 +84,19 @@ class Settlement:
             return None
         reply = without_echo(finished.reply, sent.request)
         verdict = judge(reply, datetime.fromtimestamp(finished.ended_ms / 1000, UTC))
-        visit.told.append(told_of(verdict, reply))
+        # A test that fails says nothing of its endpoint; one that succeeds may end what is held against it.
+        if not sent.test or verdict.outcome is Outcome.SUCCESS:
+            visit.told.append(told_of(verdict, reply))
         held = self.holding.of(visit, sent, finished.began_ms)
         turn_ms = -(-max(sent.turn_us, sent.paced_us) // 1000)
         timing = Timing(finished.began_ms, finished.ended_ms, self.dice.jitter(), held, turn_ms, sent.kept)
         step = after_send(owed, reply, verdict, endpoint.retry_profile, timing)
+        if sent.test:
+            step = tried_once(step, finished.ended_ms)
         if isinstance(step, Again):
             visit.stop()
             visit.blocked = visit.lane.ordered
-        if isinstance(step, Dead):
+        if isinstance(step, Dead) and not step.quiet:
             visit.died = True
             visit.refused |= step.ended.reason is DeathReason.REFUSED
         return Result(visit, owed, endpoint, verdict, step)
@@ -142,10 +147,10 @@ class Settlement:
         if moves:
             self.work.move(moves)
 
-    def give_up(self, visit: Visit, owed: Owed, reason: DeathReason) -> None:
+    def give_up(self, visit: Visit, owed: Owed, reason: DeathReason, *, quiet: bool = False) -> None:
         """End a delivery that must not be sent any more."""
-        visit.died = True
-        self.bury([(owed, given_up(owed, reason, self.clock.now_ms()))])
+        visit.died |= not quiet
+        self.bury([(owed, given_up(owed, reason, self.clock.now_ms(), quiet=quiet))])
 
     def _moved(self, results: Sequence[Result]) -> list[Result]:
         moves = [(each.owed, each.step) for each in results if not isinstance(each.step, Arrived)]
@@ -214,7 +219,8 @@ class Settlement:
     def _disable_gone(self, results: Sequence[Result]) -> None:
         """Disable the endpoints that said they are gone; before that is recorded, or a kill could lose it."""
         for each in results:
-            endpoint: Endpoint | None = each.endpoint if each.verdict.disables_endpoint else None
+            gone = each.verdict.disables_endpoint and not _quiet(each.step)
+            endpoint: Endpoint | None = each.endpoint if gone else None
             while endpoint is not None and endpoint.state is EndpointState.ENABLED:
                 if self._disable(endpoint, GONE_REASON):
                     break
@@ -275,6 +281,10 @@ def told_of(verdict: Verdict, reply: Reply) -> Told:
     return Told(verdict.evidence, timed_out, quick, verdict.outcome is not Outcome.SUCCESS)
 
 
+def _quiet(step: Step) -> bool:
+    return isinstance(step, Dead) and step.quiet
+
+
 def _attempt(step: Step) -> Attempt:
     attempt = step.attempt
     if attempt is None:
@@ -289,7 +299,7 @@ def _attempted(result: Result) -> Attempted:
             became, reason = Status.SUCCEEDED, ""
         case Again():
             became, reason = Status.PENDING, ""
-        case Dead(_, ended):
+        case Dead(ended=ended):
             became, reason = Status.DEAD, ended.reason.value
         case _:
             assert_never(result.step)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import assert_never
 
 from chalicelib.domain import backoff, ids
 from chalicelib.domain.backoff import RetryProfile
@@ -194,10 +195,14 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """The delivery is given up on; `attempt` is None when none was made for it."""
+    """The delivery is given up on; `attempt` is None when none was made for it.
+
+    A `quiet` end is no dead letter, and nobody is told of it: that of a test, which its sender looks at.
+    """
 
     attempt: Attempt | None
     ended: Ended
+    quiet: bool = False
 
 
 Step = Arrived | Again | Dead
@@ -304,9 +309,23 @@ def after_unknown(owed: Owed, now_ms: int, held_sum_ms: int = 0) -> Again | Dead
     return Again(replace(attempt, next_ms=moved.ready_ms), moved)
 
 
-def given_up(owed: Owed, reason: DeathReason, now_ms: int) -> Dead:
+def given_up(owed: Owed, reason: DeathReason, now_ms: int, *, quiet: bool = False) -> Dead:
     """End a delivery without another attempt."""
-    return Dead(None, _ended(owed, reason, now_ms))
+    return Dead(None, _ended(owed, reason, now_ms), quiet)
+
+
+def tried_once(step: Step, ended_ms: int) -> Step:
+    """Say what becomes of a test after a send: whatever came of it, it is not tried again."""
+    match step:
+        case Arrived():
+            return step
+        case Again(attempt, moved):
+            ended = _ended(moved, DeathReason.ATTEMPTS_EXHAUSTED, ended_ms)
+            return Dead(replace(attempt, next_ms=0), ended, quiet=True)
+        case Dead():
+            return replace(step, quiet=True)
+        case _:
+            assert_never(step)
 
 
 def status_of(rows: Sequence[HistoryRow], *, leased: bool) -> Status:

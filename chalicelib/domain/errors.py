@@ -21,6 +21,7 @@ class ErrorCode(StrEnum):
     DELIVERY_PENDING = "delivery_pending"
     DESTINATION_NOT_ALLOWED = "destination_not_allowed"
     ENDPOINT_DELETED = "endpoint_deleted"
+    ENDPOINT_DISABLED = "endpoint_disabled"
     ENDPOINT_ENABLED = "endpoint_enabled"
     EVENT_TYPE_CONFLICT = "event_type_conflict"
     EVENT_TYPE_INVALID = "event_type_invalid"

@@ -16,6 +16,9 @@ TYPE_MAX = 128
 NESTING_MAX = 500
 CONTENT_TYPE_MAX = 256
 JSON_CONTENT_TYPE = "application/json"
+RESERVED = "relay."
+"""How event types begin that no producer posts and no subscription takes."""
+TEST_TYPE = f"{RESERVED}test"
 TYPE_PATTERN = rf"[A-Za-z0-9_.]{{1,{TYPE_MAX}}}"
 _TYPE = re.compile(TYPE_PATTERN, re.ASCII)
 _CONTENT_TYPE = re.compile(r"[!-~]+/[!-~]+( ?;([ -~]*[!-~])?)?", re.ASCII)
@@ -48,7 +51,19 @@ def valid_type(text: str, field: str) -> str:
         raise RelayError(
             ErrorCode.EVENT_TYPE_INVALID, "The event type is not valid.", field=field, expected=_TYPE_RULE
         )
+    if text.startswith(RESERVED):
+        raise RelayError(
+            ErrorCode.EVENT_TYPE_INVALID,
+            f"Event types that begin with `{RESERVED}` are Relay's own.",
+            field=field,
+            expected="a type that begins with another name, such as order.paid",
+        )
     return text
+
+
+def is_test(event_type: str) -> bool:
+    """Say whether an event is a test, which its owner sends to one endpoint to see what it does."""
+    return event_type == TEST_TYPE
 
 
 def valid_content_type(text: str) -> str:
@@ -116,8 +131,13 @@ def too_large(size: int, max_bytes: int) -> RelayError:
 
 
 def matching_patterns(event_type: str) -> Iterator[str]:
-    """List the subscription patterns that take a type: its own name, every `prefix.*`, and `*`."""
+    """List the subscription patterns that take a type: its own name, every `prefix.*`, and `*`.
+
+    A type of Relay's own is for whom it is made, and none takes it.
+    """
     yield event_type
+    if event_type.startswith(RESERVED):
+        return
     parts = event_type.split(".")
     for length in range(len(parts) - 1, 0, -1):
         yield ".".join(parts[:length]) + ".*"
@@ -128,7 +148,7 @@ def valid_pattern(text: str, field: str) -> str:
     """Give a subscription pattern back (`order.paid`, `order.*` or `*`), or refuse it."""
     if text == "*":
         return text
-    if not _TYPE.fullmatch(text.removesuffix(".*")):
+    if not _TYPE.fullmatch(text.removesuffix(".*")) or text.startswith(RESERVED):
         raise RelayError(
             ErrorCode.FIELD_INVALID,
             "The subscription pattern is not valid.",

@@ -102,6 +102,16 @@ def public_keys(asked: Asked, endpoint_id: str) -> Response:
     return http.reply(answers.public_keys(found, bootstrap.clock().now_ms() // 1000))
 
 
+def test(asked: Asked, endpoint_id: str) -> Response:
+    """Send a sample event to an endpoint: 200 with its attempt, or 202 and why it still waits."""
+    if asked.body:
+        bodies.parse(bodies.EmptyBody, asked.body)
+    tenant = asked.caller.tenant
+    (found,) = bootstrap.showing().deliveries(tenant, [bootstrap.try_endpoint().run(tenant, endpoint_id)])
+    status = 202 if found.waits else 200
+    return http.reply(answers.tested(found), status, {"Location": f"/v1/deliveries/{found.delivery_id}"})
+
+
 def backlog(asked: Asked, endpoint_id: str) -> Response:
     """Show how much waits for an endpoint, since when, and how long it takes to be sent."""
     found = bootstrap.measure_backlog().of(asked.caller.tenant, endpoint_id)

@@ -1,7 +1,7 @@
 """Time and chance as a test wants them."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from threading import Lock
 
 
@@ -30,6 +30,22 @@ class FixedClock:
         """Move forward to a moment, unless it is past already."""
         with self._lock:
             self._now_us = max(self._now_us, moment_ms * 1000)
+
+
+class BusyPatience:
+    """Waits by moving a clock, and lets others do something meanwhile; `waited` has each wait (ms)."""
+
+    def __init__(self, clock: FixedClock, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Move this clock."""
+        self._clock = clock
+        self._meanwhile = meanwhile
+        self.waited: list[int] = []
+
+    def wait(self, ms: int) -> None:
+        """Let so many milliseconds pass."""
+        self.waited.append(ms)
+        self._clock.advance(ms=ms)
+        self._meanwhile()
 
 
 class SeededDice:

@@ -22,7 +22,7 @@ from chalicelib.wire import bell as bells
 from infra.functions import FUNCTIONS
 from infra.local.invocation import LambdaContext
 from infra.local.sqs_event import event_of
-from tests.fakes.fixed_clock import FixedClock
+from tests.fakes.fixed_clock import BusyPatience, FixedClock
 from tests.handlers.conftest import OPERATOR_KEY, MakeRelay
 from tests.handlers.relay import BY, JSON, URL, Relay, forget, message, typed
 from tests.receiver import Receiver
@@ -240,6 +240,17 @@ def test_the_api_replays_what_has_ended(watch: Watch, receiver: Receiver) -> Non
     assert ("ReplayQueue", "", "sqs:SendMessage") in asked
     assert event["payload_key"]["S"]
     watch.deliver("replay")
+
+
+def test_the_api_tries_an_endpoint(watch: Watch, receiver: Receiver) -> None:
+    relay = watch.relay
+    made = relay.endpoint(url=receiver.url("/status/404"))
+    use = replace(bootstrap.try_endpoint(), patience=BusyPatience(FixedClock()))
+    with watch.running("api_handler") as asked:
+        assert use.run(TENANT, made["id"]).waits
+    assert {("ReplayQueue", "", "sqs:SendMessage"), ("OwedTable", "", "dynamodb:PutItem")} <= asked
+    watch.deliver("replay")
+    assert relay.get(f"/v1/endpoints/{made['id']}/deliveries").json["items"][0]["status"] == "dead"
 
 
 def test_bulk_replays_are_begun_worked_off_and_called_for(watch: Watch, receiver: Receiver) -> None:

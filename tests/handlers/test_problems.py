@@ -35,6 +35,7 @@ STATUSES = {
         "confirmation_required",
         "delivery_pending",
         "endpoint_deleted",
+        "endpoint_disabled",
         "endpoint_enabled",
         "idempotency_conflict",
         "last_admin_key",

@@ -183,7 +183,8 @@ def move_writes(owed: Owed, step: Again | Dead) -> Iterator[Write]:
         of = (owed.delivery_id, owed.generation)
         yield Delete(keys.owed(owed), same)
         yield Insert(keys.ended(tenant, endpoint_id, *of), rows.ended_row(step.ended))
-        yield Insert(keys.dead_letter(tenant, endpoint_id, *of), rows.dead_letter_row(step.ended))
+        if not step.quiet:
+            yield Insert(keys.dead_letter(tenant, endpoint_id, *of), rows.dead_letter_row(step.ended))
 
 
 def _changed(done: bool, record: object) -> Changed:  # noqa: FBT001 - a store's answer

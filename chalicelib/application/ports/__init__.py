@@ -53,7 +53,7 @@ from chalicelib.application.ports.trusting import (
     SecondFactors,
     Tenants,
 )
-from chalicelib.application.ports.world import Clock, Dice, Unavailable
+from chalicelib.application.ports.world import Clock, Dice, Patience, Unavailable
 
 __all__ = [
     "Advanced",
@@ -94,6 +94,7 @@ __all__ = [
     "Outbox",
     "Owing",
     "Page",
+    "Patience",
     "Payloads",
     "Reading",
     "Rebuilding",

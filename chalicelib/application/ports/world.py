@@ -33,3 +33,11 @@ class Dice(Protocol):
     def jitter(self) -> float:
         """Give a uniform number in [0, 1)."""
         ...
+
+
+class Patience(Protocol):
+    """Waits for what somebody else is doing."""
+
+    def wait(self, ms: int) -> None:
+        """Let so many milliseconds pass."""
+        ...

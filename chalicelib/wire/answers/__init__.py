@@ -45,6 +45,7 @@ from chalicelib.wire.answers.health import HealthAnswer, HoldAnswer, HourAnswer,
 from chalicelib.wire.answers.inspection import InspectedAnswer, inspected
 from chalicelib.wire.answers.replays import BulkReplayAnswer, bulk_replay
 from chalicelib.wire.answers.service import AliveAnswer, ReadyAnswer
+from chalicelib.wire.answers.tested import TestedAnswer, tested
 from chalicelib.wire.answers.trust import (
     CreatedKeyAnswer,
     CreatedTenantAnswer,
@@ -90,6 +91,7 @@ __all__ = [
     "RotatedAnswer",
     "StepUpAnswer",
     "TenantAnswer",
+    "TestedAnswer",
     "attempt",
     "audited",
     "backlog",
@@ -113,4 +115,5 @@ __all__ = [
     "rotated",
     "stepped_up",
     "tenant",
+    "tested",
 ]

@@ -128,6 +128,20 @@ ENDPOINTS = (
         answers={200: Answer("The keys, newest first; none of shared secrets.", answers.PublicKeysAnswer)},
     ),
     Operation(
+        method="POST",
+        path="/v1/endpoints/{endpoint_id}/test",
+        id="test_endpoint",
+        says="Send a sample event to an endpoint, whatever it subscribes to, and wait 15 s for its attempt.",
+        roles=ADMINS_ONLY,
+        body=bodies.EmptyBody,
+        body_optional=True,
+        answers={
+            200: Answer("The test was tried, once.", answers.TestedAnswer, (LOCATION,)),
+            202: Answer("It still waits; `waits_for` says for what.", answers.TestedAnswer, (LOCATION,)),
+        },
+        errors=frozenset({ErrorCode.ENDPOINT_DELETED, ErrorCode.ENDPOINT_DISABLED}),
+    ),
+    Operation(
         method="GET",
         path="/v1/endpoints/{endpoint_id}/backlog",
         id="get_endpoint_backlog",
