@@ -38,7 +38,7 @@ BINARY = tuple(lambdas.app.api.binary_types)
 _KEPT = (
     "events", "owed", "history", "idempotency", "fanouts", "dead-letters", "endpoints", "subs", "gates",
 )  # fmt: skip
-_READS = frozenset({"BatchGetItem", "GetItem", "GetObject", "GetQueueUrl", "Query"})
+_READS = frozenset({"BatchGetItem", "Decrypt", "GetItem", "GetObject", "GetQueueUrl", "Query"})
 SHARED = frozenset({"client", "json_service", "sender"})
 _NUMBERS = itertools.count(1)
 

@@ -1,10 +1,23 @@
 """Who may ask what: keys, roles, and the wall between tenants."""
 
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
 import pytest
 
+import app as lambdas
 from chalicelib import bootstrap
+from chalicelib.adapters.dynamodb import keys
+from chalicelib.adapters.dynamodb.records import Key
 from chalicelib.domain.api_key import DEVELOPMENT_KEY, GIVEN, Role
+from chalicelib.domain.delivery import Lane, Owed
+from chalicelib.domain.ending import Cause
+from chalicelib.wire import operations
 from chalicelib.wire.operations import OPERATIONS
+from chalicelib.wire.operations.operation import CURSOR
 from tests.handlers.conftest import MakeRelay
 from tests.handlers.relay import JSON, Answer, Relay
 
@@ -17,6 +30,12 @@ NAMES = {
     "replay_id": "rp_01a22a7c-5366-79c3-90eb-70e6bdfad2fa",
 }
 GUARDED = [each for each in OPERATIONS if each.roles is not None]
+GUARDED_ROUTES = sorted(
+    (method, path)
+    for path, methods in lambdas.app.routes.items()
+    for method in methods
+    if operations.find(method, path).roles is not None
+)
 ROUTES = sorted((each.method, each.path.format(**NAMES)) for each in GUARDED)
 NOT_KEYS = {
     "none": None,
@@ -117,28 +136,146 @@ def test_a_role_may_do_its_own_and_an_admin_all(empty_guarded: Relay, role: Role
     assert caller.wrote_nothing()
 
 
+Everything = dict[str, list[dict[str, Any]]]
+
+
+def everything(relay: Relay, tenant: str) -> Everything:
+    """Read all that is stored of a tenant, but for when its keys were used and what they are allowed."""
+    rows = {table: relay.rows(table) for table in relay.made.tables}
+    return {
+        table: sorted((each for each in found if owner(each) == tenant), key=repr)
+        for table, found in rows.items()
+    }
+
+
+def owner(row: Mapping[str, Any]) -> str:
+    return str(row["pk"]["S"]).partition("#")[0]
+
+
+def busy(relay: Relay) -> dict[str, str]:
+    """Let a tenant have some of everything, two of what is listed; the names of one of each."""
+    made, _ = relay.endpoint(), relay.endpoint()
+    said, _ = relay.event(), relay.event()
+    replay = relay.post(f"/v1/endpoints/{made['id']}/replay", {"since": "2026-01-01T00:00:00Z"}).json
+    key = relay.post("/v1/keys", {"role": "admin"}, relay.elevated()).json
+    return {
+        "event_id": said["event_id"],
+        "endpoint_id": made["id"],
+        "delivery_id": said["delivery_ids"][0],
+        "replay_id": replay["id"],
+        "tenant_id": "acme",
+        "key_id": key["id"],
+    }
+
+
 def test_another_tenant_s_things_are_not_there(guarded: Relay) -> None:
-    made = guarded.endpoint()
-    said = guarded.event()
-    (delivery_id,) = said["delivery_ids"]
-    replay = guarded.post(f"/v1/endpoints/{made['id']}/replay", {"since": "2026-01-01T00:00:00Z"}).json
-    kept = [guarded.rows(table) for table in ("events", "owed", "history", "endpoints", "subs", "gates")]
-    names = {"event_id": said["event_id"], "endpoint_id": made["id"], "delivery_id": delivery_id}
-    key = guarded.post("/v1/keys", {"role": "admin"}, guarded.elevated()).json
-    names |= {"replay_id": replay["id"], "tenant_id": "acme", "key_id": key["id"]}
+    names = busy(guarded)
+    kept = everything(guarded, "acme")
     stranger = guarded.another("stranger")
-    for each in GUARDED:
-        if "{" in each.path:
-            body = BODIES.get(each.id, b"{}")
-            answer = stranger.call(each.method, each.path.format(**names), body, {**JSON, "If-Match": '"1"'})
-            assert answer.is_problem(404, "not_found", "id"), each.id
-            assert b"receiver.example" not in answer.body
-    for path in ("/v1/events", "/v1/endpoints"):
-        assert stranger.get(path).json == {"items": [], "cursor": None}
+    with_names = [(method, path) for method, path in GUARDED_ROUTES if "{" in path]
+    assert len(with_names) > 15
+    for method, path in with_names:
+        body = BODIES.get(operations.find(method, path).id, b"{}")
+        headers = {**JSON, "If-Match": '"1"', **stranger.elevated()}
+        answer = stranger.call(method, path.format(**names), body, headers)
+        assert answer.is_problem(404, "not_found", "id"), (method, path)
+        assert b"receiver.example" not in answer.body
     assert stranger.wrote_nothing()
-    assert [
-        guarded.rows(table) for table in ("events", "owed", "history", "endpoints", "subs", "gates")
-    ] == kept
+    assert everything(guarded, "acme") == kept
+
+
+def test_another_tenant_s_names_and_cursors_in_a_query_lead_to_nothing_of_it(guarded: Relay) -> None:
+    names = busy(guarded)
+    lists = [each for each in GUARDED if each.method == "GET" and "{" not in each.path]
+    cursors = {
+        each.id: guarded.get(f"{each.path}?limit=1").json["cursor"] for each in lists if CURSOR in each.query
+    }
+    assert len([each for each in cursors.values() if each]) >= 4
+    stranger = guarded.another("stranger")
+    own_path = f"/v1/endpoints/{stranger.endpoint()['id']}"
+    for each in lists:
+        values = [*names.values(), *filter(None, cursors.values())]
+        for asked in each.query:
+            for value in values:
+                answer = stranger.get(f"{each.path}?{asked.name}={quote(value)}")
+                assert answer.status in {200, 400, 404}, (each.id, asked.name, value)
+                assert not shown(answer, names), (each.id, asked.name, value)
+    assert stranger.get(own_path).status == 200
+
+
+def shown(answer: Answer, names: Mapping[str, str]) -> list[str]:
+    """Name what an answer shows of somebody's things; only a refusal may repeat what was sent."""
+    return [name for name in names.values() if answer.status == 200 and name in answer.body.decode()]
+
+
+def test_another_tenant_s_names_in_a_body_lead_to_nothing_of_it(guarded: Relay) -> None:
+    names = busy(guarded)
+    kept = everything(guarded, "acme")
+    stranger = guarded.another("stranger")
+    own = stranger.endpoint()
+    tenant = {"tenant": "acme", "id": names["endpoint_id"]}
+    for each in GUARDED:
+        if each.body is None:
+            continue
+        path = each.path.replace("{endpoint_id}", own["id"]).format(**names)
+        for body in (
+            {**names, **tenant},
+            {"type": "order.paid", **names, **tenant},
+            [names],
+            names["endpoint_id"],
+        ):
+            answer = stranger.call(
+                each.method,
+                path,
+                json.dumps(body).encode(),
+                {**JSON, "If-Match": '"1"', **stranger.elevated()},
+            )
+            assert answer.status < 500, (each.id, body)
+            assert not shown(answer, names), (each.id, body)
+    assert everything(guarded, "acme") == kept
+
+
+def test_every_row_of_every_table_begins_with_its_tenant(guarded: Relay) -> None:
+    busy(guarded)
+    stranger = guarded.another("stranger")
+    stranger.endpoint()
+    stranger.event()
+    found = {table: {owner(row) for row in guarded.rows(table)} for table in guarded.made.tables}
+    assert set().union(*found.values()) <= {"acme", "stranger", ""}
+    assert {table for table, owners in found.items() if "acme" in owners} >= {
+        "events", "owed", "history", "endpoints", "subs", "gates", "tenants", "audit", "replays",
+    }  # fmt: skip
+    apart = [row["pk"]["S"] for table in guarded.made.tables for row in guarded.rows(table) if not owner(row)]
+    assert set(apart) <= {keys.INSTALLATION}
+
+
+BUILT = {
+    name: function
+    for name, function in inspect.getmembers(keys, inspect.isfunction)
+    if function.__module__ == keys.__name__ and function.__annotations__["return"] is Key
+}
+INSTALLATION_S = {"audit_export", "listed_tenant", "retention"}
+"""What belongs to no tenant: where a run of the installation's has come, and the operator's list."""
+LANE = Lane("acme", NAMES["endpoint_id"], "0")
+GIVEN_PARTS: dict[Any, Any] = {
+    str: NAMES["event_id"],
+    int: 1,
+    Cause: Cause.OWNER,
+    Owed: Owed(LANE, NAMES["delivery_id"], NAMES["event_id"], 1),
+    tuple[str, int, int]: (NAMES["delivery_id"], 0, 1),
+}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_every_key_begins_with_its_tenant(name: str) -> None:
+    parts = {
+        each: "acme" if each in {"tenant", "tenant_id"} else GIVEN_PARTS[kind]
+        for each, kind in BUILT[name].__annotations__.items()
+        if each != "return"
+    }
+    made = BUILT[name](**parts)
+    expected = keys.INSTALLATION if name in INSTALLATION_S else "acme"
+    assert f"{made.pk}#".startswith(f"{expected}#")
 
 
 def test_an_unknown_thing_and_another_tenant_s_are_told_apart_by_nothing(guarded: Relay) -> None:
@@ -157,13 +294,6 @@ def test_another_tenant_s_events_are_fanned_out_to_its_own_endpoints_only(guarde
     own = stranger.endpoint()
     (delivery,) = stranger.get(f"/v1/events/{stranger.event()['event_id']}/deliveries").json["items"]
     assert delivery["endpoint_id"] == own["id"]
-
-
-def test_another_tenant_s_cursor_leads_nowhere_else(guarded: Relay) -> None:
-    for _ in range(2):
-        guarded.event()
-    cursor = guarded.get("/v1/events?limit=1").json["cursor"]
-    assert guarded.another("stranger").get(f"/v1/events?cursor={cursor}").json["items"] == []
 
 
 def test_production_takes_no_request_without_a_key_by_default(make_relay: MakeRelay) -> None:
