@@ -104,7 +104,7 @@ def test_what_changes_something_is_for_admins_and_what_is_read_for_viewers() -> 
 def test_a_media_type_that_nobody_asked_for_is_no_reason_to_refuse_in_foreign_words(
     empty_guarded: Relay,
 ) -> None:
-    """Chalice answers 415 by itself where a route names no media types; each answer here is held to its row."""
+    """Chalice answers 415 by itself where a route names no media types; answers are held to their row."""
     for each in OPERATIONS:
         path = re.sub(r"\{\w+\}", "x", each.path)
         answer = empty_guarded.call(
