@@ -22,6 +22,7 @@ from chalicelib.handlers import end_owed as ending
 from chalicelib.handlers import export_audit as exporting
 from chalicelib.handlers import fan_out as fanning
 from chalicelib.handlers import notify as telling
+from chalicelib.handlers import purge as purging
 from chalicelib.handlers import reconcile as sweeping
 from chalicelib.handlers import retention as retaining
 from chalicelib.handlers import step_up as stepping_up
@@ -372,6 +373,12 @@ def call_endings(_event: CloudWatchEvent) -> None:
 def retention(event: CloudWatchEvent) -> None:
     """Keep what is needed and remove what is not."""
     retaining.handle(event.context)
+
+
+@app.schedule(Rate(1, unit=Rate.MINUTES))
+def purge(event: CloudWatchEvent) -> None:
+    """Remove what is to be purged."""
+    purging.handle(event.context)
 
 
 @app.schedule(Rate(1, unit=Rate.HOURS))

@@ -23,6 +23,7 @@ from chalicelib.application.inspect import Inspect
 from chalicelib.application.lane_bells import LaneBells
 from chalicelib.application.measure_backlog import MeasureBacklog
 from chalicelib.application.notify import Notify
+from chalicelib.application.purge import OrderPurges, PurgeAll
 from chalicelib.application.questions import Questions
 from chalicelib.application.rebuild import Rebuild
 from chalicelib.application.reconcile import Reconcile
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from chalicelib.adapters.dynamodb.capturing import DynamoCapturing
     from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
     from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
+    from chalicelib.adapters.dynamodb.purging import DynamoPurging
     from chalicelib.adapters.dynamodb.tables import DynamoTables
     from chalicelib.adapters.dynamodb.trusting import DynamoKeys, DynamoTenants
     from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWork
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
     from chalicelib.adapters.totp import PyotpCodes
 
 
+# What clocks of two machines may differ by, and a call that is tried again lasts.
+PURGE_MARGIN_MS = 30_000
 # What is published twice is read twice: the next run tries again.
 _TRIED_ONCE = frozenset({"sns"})
 
@@ -472,6 +476,28 @@ def export_audit() -> ExportAudit:
 
     exports = S3Exports(client("s3"), settings().audit_bucket)
     return ExportAudit(DynamoExportingAudit(tables()), exports, clock())
+
+
+@cache
+def purging() -> "DynamoPurging":
+    """Give the store of purges."""
+    from chalicelib.adapters.dynamodb.purging import DynamoPurging
+
+    return DynamoPurging(tables())
+
+
+@cache
+def order_purges() -> OrderPurges:
+    """Give the use case behind the routes that purge."""
+    return OrderPurges(purging(), endpoints(), clock(), dice())
+
+
+@cache
+def purge_all() -> PurgeAll:
+    """Give the use case that works purges off."""
+    of = settings()
+    quiet_ms = (of.function_timeout_secs + of.key_cache_secs) * 1000 + PURGE_MARGIN_MS
+    return PurgeAll(purging(), endpoints(), payloads(), clock(), dice(), quiet_ms)
 
 
 @cache

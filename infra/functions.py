@@ -104,6 +104,7 @@ def _api() -> Function:
         "NoticesTable": READ,
         "ReplaysTable": READ + INSERT,
         "AuditTable": READ + INSERT,
+        "PurgesTable": READ + INSERT,
     }
     grants = (
         *_tables(tables),
@@ -256,6 +257,24 @@ def _retention() -> Function:
     return Function("retention", 2, grants)
 
 
+def _purge() -> Function:
+    """Delete a tenant's endpoints, then all of its rows and payloads; and dead letters that are purged."""
+    tables = {
+        "EndpointsTable": (*READ, *INSERT, *DELETE, "dynamodb:Scan"),
+        "SubsTable": (*READ, *UPDATE, *DELETE, "dynamodb:Scan"),
+        "GatesTable": READ + UPDATE + DELETE,
+        "EndingsTable": READ + INSERT + DELETE,
+        "TenantsTable": (*READ, *UPDATE, *DELETE, "dynamodb:Scan"),
+        "HistoryTable": READ + INSERT + DELETE,
+        "IdempotencyTable": (*DELETE, "dynamodb:Scan"),
+        "PurgesTable": (*READ, *INSERT, *DELETE, "dynamodb:Scan"),
+        "AuditTable": INSERT,
+    }
+    emptied = ("EventsTable", "OwedTable", "DeadLettersTable", "StatsTable", "NoticesTable", "ReplaysTable")
+    tables |= dict.fromkeys((*emptied, "FanoutsTable"), READ + DELETE)
+    return Function("purge", 2, (*_tables(tables), *_payloads("s3:DeleteObject")))
+
+
 def _export_audit() -> Function:
     """Write settled hours of the audit to a bucket, and note how far that has come."""
     grants = (
@@ -277,6 +296,7 @@ FUNCTIONS: Final = (
     _notify(),
     _reconcile(),
     _retention(),
+    _purge(),
     _export_audit(),
     _end_owed(),
     _call_endings(),

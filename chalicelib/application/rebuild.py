@@ -52,6 +52,7 @@ class _Seen:
     """What the walk through an endpoint's history has met."""
 
     lanes: set[str]
+    purged_before_ms: int = 0
     owing: bool = False
 
 
@@ -75,7 +76,7 @@ class Rebuild:
     def _endpoint(self, endpoint: Endpoint) -> Rebuilt:
         gate = self.store.gate(endpoint)
         holds = rebuild.holds_of(self.store.holds(endpoint), gate, endpoint, self.clock.now_us())
-        done, seen = Rebuilt(endpoints=1), _Seen(set())
+        done, seen = Rebuilt(endpoints=1), _Seen(set(), self.store.purged_before_ms(endpoint))
         for chunk in _chunks(self.store.generations(endpoint)):
             done = done.plus(self._chunk(endpoint, chunk, holds, seen, anew=gate is None))
         replays = REPLAY_LANE in seen.lanes
@@ -104,7 +105,7 @@ class Rebuild:
         seen.owing |= bool(owed)
         now_s = self.clock.now_ms() // 1000
         ends = [rows[-1] for rows in chunk if not _of_a_test(rows)]
-        dead = [end for end in ends if isinstance(end, Ended) and retention.dead_until_s(end.at_ms) > now_s]
+        dead = [end for end in ends if isinstance(end, Ended) and _kept(end, now_s, seen.purged_before_ms)]
         missing, differing = self.store.restore_owed(owed, anew=anew) if owed else (0, 0)
         letters = self.store.restore_dead(endpoint, dead) if dead else 0
         return Rebuilt(owed=missing, corrected=differing, dead_letters=letters)
@@ -120,6 +121,10 @@ class Rebuild:
 
 def _of_a_test(rows: tuple[HistoryRow, ...]) -> bool:
     return isinstance(rows[0], Created) and is_test(rows[0].event_type)
+
+
+def _kept(end: Ended, now_s: int, purged_before_ms: int) -> bool:
+    return retention.dead_until_s(end.at_ms) > now_s and end.at_ms >= purged_before_ms
 
 
 def _chunks(each: Iterable[T]) -> Iterator[list[T]]:

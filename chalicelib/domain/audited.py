@@ -88,5 +88,10 @@ def api_key(of: ApiKey) -> dict[str, object]:
     }
 
 
+def letters_purged(before_ms: int, count: int, *, exact: bool) -> Difference:
+    """Show how many dead letters go: those given up on before a moment."""
+    return Difference({}, {"before": event_time(before_ms), "dead_letters": count, "counted_exactly": exact})
+
+
 def _until(expires_s: int | None) -> str:
     return "signs" if expires_s is None else f"signs until {event_time(expires_s * 1000)}"

@@ -79,8 +79,11 @@ def test_history_is_append_only(function: Function) -> None:
         "dynamodb:PartiQLUpdate",
         "dynamodb:PartiQLDelete",
     }
-    prolongs = {"dynamodb:PartiQLUpdate"} if function.name == "retention" else set()
-    assert allowed(function, arn("HistoryTable")) & changing == prolongs
+    may = {
+        "retention": {"dynamodb:PartiQLUpdate"},
+        "purge": {"dynamodb:DeleteItem", "dynamodb:PartiQLDelete"},
+    }
+    assert allowed(function, arn("HistoryTable")) & changing == may.get(function.name, set())
 
 
 @EACH
@@ -109,11 +112,12 @@ def test_only_the_api_wraps_secrets_and_only_senders_unwrap_them() -> None:
     assert unwraps == wraps | {name for name in NAMED if name.startswith("deliver_")}
 
 
-def test_only_the_api_writes_subscriptions_and_keys() -> None:
+def test_only_the_api_writes_subscriptions_and_keys_and_only_a_purge_removes_them() -> None:
     writes = {"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"}
     for table in ("SubsTable", "TenantsTable", "IdempotencyTable"):
         writers = {name for name, function in NAMED.items() if allowed(function, arn(table)) & writes}
-        assert writers == {"api_handler"}
+        assert writers - {"purge"} == {"api_handler"}
+        assert "dynamodb:PutItem" not in allowed(NAMED["purge"], arn(table))
 
 
 def test_the_api_deletes_nothing_but_keys() -> None:
@@ -127,7 +131,7 @@ def test_who_reads_payloads_is_told_when_one_is_gone(function: Function) -> None
     """Without the right to list, S3 says forbidden of what is not there."""
     reads = "s3:GetObject" in allowed(function, {"Fn::Sub": "${PayloadsBucket.Arn}/*"})
     lists = "s3:ListBucket" in allowed(function, arn("PayloadsBucket"))
-    assert lists is (reads or function.name == "retention")
+    assert lists is (reads or function.name in {"retention", "purge"})
 
 
 def _lengths() -> Iterator[int]:

@@ -27,6 +27,7 @@ KEYS = {
     "relay-notices": PAIR,
     "relay-replays": PAIR,
     "relay-audit": PAIR,
+    "relay-purges": PAIR,
 }
 FIFO = {
     f"relay-{name}.fifo" for name in ("shard-0", "shard-1", "shard-2", "shard-3", "slow", "hot-0", "replay")

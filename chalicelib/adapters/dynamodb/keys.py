@@ -13,6 +13,7 @@ ENDINGS = "endings"
 STATS = "stats"
 AUDIT = "audit"
 REPLAYS = "replays"
+PURGES = "purges"
 NOTICES = "notices"
 ARMED_INDEX = "armed"
 RUNNING_INDEX = "running"
@@ -20,9 +21,10 @@ ALERT_INDEX = "alert"
 EXPORT_INDEX = "export"
 NOTICE = "ntc_"
 KEY = "key#"
+WHOLE = "tenant"
 ARMED_SHARDS = 2
 INSTALLATION = "#installation"
-EXPIRING = (AUDIT, EVENTS, HISTORY, DEAD_LETTERS, IDEMPOTENCY, NOTICES, REPLAYS, STATS)
+EXPIRING = (AUDIT, EVENTS, HISTORY, DEAD_LETTERS, IDEMPOTENCY, NOTICES, PURGES, REPLAYS, STATS)
 """Tables with rows that expire."""
 CREATED_NUMBER = 0
 END = "end"
@@ -236,6 +238,16 @@ def notice(tenant: str, notice_id: str) -> Key:
 def told(tenant: str, endpoint_id: str) -> Key:
     """Name the row of what an endpoint's owner was told; away from its gate, which may be made anew."""
     return Key(NOTICES, tenant, f"told#{endpoint_id}")
+
+
+def purge(tenant: str) -> Key:
+    """Name the purge of all that is a tenant's."""
+    return Key(PURGES, tenant, WHOLE)
+
+
+def letter_purge(tenant: str, endpoint_id: str) -> Key:
+    """Name the purge of an endpoint's dead letters."""
+    return Key(PURGES, tenant, endpoint_id)
 
 
 def retention() -> Key:

@@ -33,6 +33,12 @@ class DynamoRebuilding:
             if ids.is_id(record["sk"], "ep"):
                 yield rows.endpoint_of(record)
 
+    def purged_before_ms(self, endpoint: Endpoint) -> int:
+        """Say before which moment dead letters of an endpoint were purged; 0: none were."""
+        at = keys.letter_purge(endpoint.tenant, endpoint.id)
+        record = self._tables.get([at]).get(at)
+        return record["before_ms"] if record else 0
+
     def gate(self, endpoint: Endpoint) -> Gate | None:
         """Read an endpoint's gate, if it has one."""
         at = keys.gate(endpoint.tenant, endpoint.id)

@@ -41,6 +41,7 @@ from chalicelib.application.ports.keeping import (
     Reading,
 )
 from chalicelib.application.ports.limiting import Allowance, Allowances, Taken, Wish
+from chalicelib.application.ports.purging import Purging
 from chalicelib.application.ports.rebuilding import Rebuilding
 from chalicelib.application.ports.replaying import BulkReplaying, Replaying, Walked
 from chalicelib.application.ports.retaining import Expired, Letter, Retaining, Shelf, Stand
@@ -96,6 +97,7 @@ __all__ = [
     "Page",
     "Patience",
     "Payloads",
+    "Purging",
     "Reading",
     "Rebuilding",
     "Receipts",

@@ -15,6 +15,10 @@ class Rebuilding(Protocol):
         """Walk all endpoints, deleted ones too."""
         ...
 
+    def purged_before_ms(self, endpoint: Endpoint) -> int:
+        """Say before which moment dead letters of an endpoint were purged; 0: none were."""
+        ...
+
     def gate(self, endpoint: Endpoint) -> Gate | None:
         """Read an endpoint's gate, if it has one."""
         ...

@@ -9,6 +9,7 @@ from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFannin
 from chalicelib.adapters.dynamodb.endings import DynamoEndings
 from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
 from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
+from chalicelib.adapters.dynamodb.purging import DynamoPurging
 from chalicelib.adapters.dynamodb.reading import DynamoReading
 from chalicelib.adapters.dynamodb.rebuilding import DynamoRebuilding
 from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
@@ -28,6 +29,7 @@ from chalicelib.application.lane_bells import LaneBells
 from chalicelib.application.measure_backlog import MeasureBacklog
 from chalicelib.application.notify import Notify
 from chalicelib.application.ports import Clock
+from chalicelib.application.purge import OrderPurges, PurgeAll
 from chalicelib.application.questions import Questions
 from chalicelib.application.rebuild import Rebuild
 from chalicelib.application.reconcile import Reconcile
@@ -47,6 +49,9 @@ from tests.fakes.plain_sealer import PlainSealer
 
 if TYPE_CHECKING:
     from tests.unit.application.world import World
+
+
+QUIET_MS = 150_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,9 @@ class Process:
         self.notify = Notify(self.noticing, self.announcer, clock, dice, world.notice_rules)
         self.manage = ManageEndpoints(self.endpoints, self.keys, clock, dice, Policy(), self.bells)
         self.rotate = RotateKeys(self.manage)
+        self.purging = DynamoPurging(self.tables)
+        self.order_purges = OrderPurges(self.purging, self.endpoints, clock, dice)
+        self.purge_all = PurgeAll(self.purging, self.endpoints, self.payloads, clock, dice, QUIET_MS)
         self.rebuild = Rebuild(DynamoRebuilding(self.tables), clock, world.rules)
         self.retaining = DynamoRetaining(self.tables)
         self.retention = Retention(self.retaining, self.payloads, clock, sweeps_rows=True)
