@@ -159,6 +159,12 @@ def list_dead_letters(endpoint_id: str) -> Response:
     return http.answer(app, endpoints.dead_letters, endpoint_id=endpoint_id)
 
 
+@app.route("/v1/endpoints/{endpoint_id}/dead-letters", methods=["DELETE"])
+def purge_dead_letters(endpoint_id: str) -> Response:
+    """Remove what was given up on."""
+    return http.answer(app, purging.dead_letters, endpoint_id=endpoint_id)
+
+
 @app.route("/v1/endpoints/{endpoint_id}/stats", methods=["GET"])
 def get_endpoint_stats(endpoint_id: str) -> Response:
     """List what an endpoint's hours came to."""
@@ -211,6 +217,12 @@ def get_tenant(tenant_id: str) -> Response:
 def patch_tenant(tenant_id: str) -> Response:
     """Change a tenant."""
     return http.answer(app, tenants.patch, tenant_id=tenant_id)
+
+
+@app.route("/v1/tenants/{tenant_id}", methods=["DELETE"])
+def purge_tenant(tenant_id: str) -> Response:
+    """Remove a tenant with all that is its own."""
+    return http.answer(app, purging.tenant, tenant_id=tenant_id)
 
 
 @app.route("/v1/keys", methods=["POST"], content_types=ANY_TYPE)

@@ -25,6 +25,16 @@ _TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
+class Ordered:
+    """Which dead letters of an endpoint go, by when they were given up on (Unix ms), and how many that is."""
+
+    endpoint_id: str
+    before_ms: int
+    count: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OrderPurges:
     """What owners and the operator order to be purged."""
 
@@ -48,14 +58,19 @@ class OrderPurges:
             raise stale()
         return new
 
-    def dead_letters(self, of: tuple[str, str], before_ms: int | None, by: Actor) -> tuple[int, bool]:
-        """Begin to remove an endpoint's dead letters, those given up on before a moment if it is said.
-
-        How many they are, and whether that is exact; those of a deleted endpoint go as well.
-        """
+    def found(self, of: tuple[str, str]) -> tuple[str, str]:
+        """Give an endpoint's (tenant, id) again if there is one, even deleted, or raise RelayError."""
         tenant, endpoint_id = of
         if not ids.is_id(endpoint_id, "ep") or self.endpoints.get(tenant, endpoint_id) is None:
             raise not_found("endpoint", endpoint_id)
+        return of
+
+    def dead_letters(self, of: tuple[str, str], before_ms: int | None, by: Actor) -> Ordered:
+        """Begin to remove an endpoint's dead letters, those given up on before a moment if it is said.
+
+        Those of a deleted endpoint go as well.
+        """
+        tenant, endpoint_id = self.found(of)
         for _ in range(_TRIES):
             now_ms = self.clock.now_ms()
             until_ms = now_ms if before_ms is None else min(before_ms, now_ms)
@@ -65,7 +80,7 @@ class OrderPurges:
             change = audited.letters_purged(until_ms, count, exact=exact)
             record = self._recorder.record(by, Action.DEAD_LETTERS_PURGED, of, change)
             if self.store.begin_letters(old, new, record):
-                return count, exact
+                return Ordered(endpoint_id, until_ms, count, exact)
         raise Unavailable("the endpoint's purge changed too often")
 
     @property

@@ -41,6 +41,7 @@ class ErrorCode(StrEnum):
     STEP_UP_CODE_WRONG = "step_up_code_wrong"
     STEP_UP_LOCKED = "step_up_locked"
     STEP_UP_REQUIRED = "step_up_required"
+    TENANT_PURGING = "tenant_purging"
     TOO_MANY_ORDERED_ENDPOINTS = "too_many_ordered_endpoints"
     UNAUTHENTICATED = "unauthenticated"
     UNAVAILABLE = "unavailable"

@@ -18,6 +18,7 @@ from chalicelib.domain.audit import Actor, ActorKind
 from chalicelib.domain.delivery import Status
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.step_up import ElevatedAction
+from chalicelib.domain.tenant import TenantState
 from chalicelib.handlers import problems
 from chalicelib.wire import bodies, cursor, operations
 from chalicelib.wire.cursor import LIST_DEFAULT, LIST_MAX
@@ -27,6 +28,9 @@ ANY_TYPE = ["*/*"]
 JSON = "application/json"
 _UNAVAILABLE = RelayError(
     ErrorCode.UNAVAILABLE, "Relay could not do this just now; nothing was lost. Try again."
+)
+_PURGING = RelayError(
+    ErrorCode.TENANT_PURGING, "This tenant is being purged; nothing of it can be changed any more."
 )
 _INTERNAL = RelayError(
     ErrorCode.INTERNAL_ERROR,
@@ -211,6 +215,8 @@ def _asked(request: Request | None) -> Asked:
     caller = bootstrap.authenticate().caller(headers.get("authorization"))
     caller.must_be(*operation.roles or ())
     _only_known(query, operation)
+    if operation.method != "GET" and caller.account.state is TenantState.PURGING:
+        raise _PURGING
     address = str((request.context.get("identity") or {}).get("sourceIp") or "")
     return Asked(caller, _body(request), headers, query, address)
 

@@ -25,20 +25,20 @@ def page(asked: Asked) -> Response:
     """List tenants, newest first; a tenant's key finds its own."""
     after, limit = asked.page("tenants", "tn")
     if not asked.caller.is_operator:
-        return http.listed([answers.tenant(_of(asked, asked.caller.tenant))], "tenants", "")
+        return http.listed([answers.tenant(of(asked, asked.caller.tenant))], "tenants", "")
     found = bootstrap.manage_tenants().page(after, limit)
     return http.listed([answers.tenant(each) for each in found.items], "tenants", found.after)
 
 
 def get(asked: Asked, tenant_id: str) -> Response:
     """Show a tenant; its ETag is what a change must name."""
-    found = _of(asked, tenant_id)
+    found = of(asked, tenant_id)
     return http.reply(answers.tenant(found), 200, _etag(found))
 
 
 def patch(asked: Asked, tenant_id: str) -> Response:
     """Change a tenant that is still as it was read, as far as the caller may."""
-    old = _of(asked, tenant_id)
+    old = of(asked, tenant_id)
     asked.as_read(old.version, use.stale)
     allowed = trusting.OF_OPERATORS if asked.caller.is_operator else trusting.OF_ADMINS
     new = trusting.patched(old, bodies.parse(trusting.TenantPatch, asked.body), allowed)
@@ -46,7 +46,7 @@ def patch(asked: Asked, tenant_id: str) -> Response:
     return http.reply(answers.tenant(changed), 200, _etag(changed))
 
 
-def _of(asked: Asked, tenant_id: str) -> Tenant:
+def of(asked: Asked, tenant_id: str) -> Tenant:
     """Read a tenant that the caller may see: the operator any, others their own."""
     named = ids.is_id(tenant_id, "tn") or tenant_id == DEFAULT_TENANT
     if tenant_id != asked.caller.tenant and not (asked.caller.is_operator and named):

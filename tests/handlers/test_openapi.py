@@ -92,6 +92,7 @@ def test_what_changes_something_is_for_admins_and_what_is_read_for_viewers() -> 
         "list_tenants": {Role.OPERATOR, Role.VIEWER, Role.ADMIN},
         "get_tenant": {Role.OPERATOR, Role.VIEWER, Role.ADMIN},
         "patch_tenant": {Role.OPERATOR, Role.ADMIN},
+        "purge_tenant": {Role.OPERATOR, Role.ADMIN},
         "healthz": None,
         "readyz": None,
         "openapi": None,

@@ -29,7 +29,7 @@ STATUSES = {
         "url_invalid",
     },
     401: {"unauthenticated"},
-    403: {"forbidden", "step_up_code_wrong", "step_up_required"},
+    403: {"forbidden", "step_up_code_wrong", "step_up_required", "tenant_purging"},
     404: {"not_found"},
     409: {
         "confirmation_required",

@@ -7,6 +7,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from chalicelib.application.ports import GivenUp
+from chalicelib.application.purge import Ordered
 from chalicelib.application.questions import Delivery
 from chalicelib.domain.delivery import Attempt, Created, Status
 from chalicelib.domain.gate import HoldReason
@@ -99,6 +100,15 @@ class ReplayAnswer(TypedDict):
     created_at: Time
 
 
+class PurgedLettersAnswer(TypedDict):
+    """What of an endpoint's dead letters goes within minutes; when not all were counted, there are more."""
+
+    endpoint_id: str
+    before: Time
+    dead_letters: int
+    counted_exactly: bool
+
+
 class DeadLetterAnswer(TypedDict):
     """A generation that was given up on, and what it was replayed as if it was."""
 
@@ -176,6 +186,16 @@ def replay(of: Created) -> ReplayAnswer:
         "generation": of.generation,
         "status": Status.PENDING,
         "created_at": event_time(of.at_ms),
+    }
+
+
+def purged_letters(of: Ordered) -> PurgedLettersAnswer:
+    """Show what of an endpoint's dead letters goes."""
+    return {
+        "endpoint_id": of.endpoint_id,
+        "before": event_time(of.before_ms),
+        "dead_letters": of.count,
+        "counted_exactly": of.exact,
     }
 
 

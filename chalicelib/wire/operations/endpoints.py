@@ -18,6 +18,7 @@ from chalicelib.wire.operations.operation import (
     Answer,
     ListOf,
     Operation,
+    Parameter,
 )
 
 _SHOWN = {200: Answer("The endpoint.", answers.EndpointAnswer, (ETAG,))}
@@ -178,6 +179,18 @@ ENDPOINTS = (
         roles=VIEWERS,
         query=(*PAGED, *OF_EVENTS_OF_A_TIME),
         answers={200: Answer("A page of dead letters.", ListOf(answers.DeadLetterAnswer))},
+    ),
+    Operation(
+        method="DELETE",
+        path="/v1/endpoints/{endpoint_id}/dead-letters",
+        id="purge_dead_letters",
+        says="Remove an endpoint's dead letters for good; what history has of them stays.",
+        roles=ADMINS_ONLY,
+        query=(
+            Parameter("before", "Only those given up on before.", {"type": "string", "format": "date-time"}),
+        ),
+        headers=(STEP_UP,),
+        answers={202: Answer("What goes within minutes.", answers.PurgedLettersAnswer)},
     ),
     Operation(
         method="GET",

@@ -90,6 +90,7 @@ class Operation:
         if self.roles is not None:
             codes |= _GUARDED
             codes |= {ErrorCode.FORBIDDEN} if self.roles < EVERY_ROLE else frozenset()
+            codes |= {ErrorCode.TENANT_PURGING} if self.method != "GET" else frozenset()
             codes |= {ErrorCode.NOT_FOUND} if "{" in self.path else frozenset()
         if isinstance(self.body, type):
             codes |= _OF_A_BODY if self.body_optional else _OF_A_BODY | {ErrorCode.BODY_EMPTY}

@@ -57,6 +57,16 @@ TRUST = (
         answers=_SHOWN,
     ),
     Operation(
+        method="DELETE",
+        path="/v1/tenants/{tenant_id}",
+        id="purge_tenant",
+        says="Remove a tenant that is still as it was read, with all that is its own, for good; from now on"
+        " nothing of it can be changed. Its admins need a second factor.",
+        roles=frozenset({Role.OPERATOR, Role.ADMIN}),
+        headers=(IF_MATCH, STEP_UP),
+        answers={202: Answer("It is being removed.", answers.TenantAnswer)},
+    ),
+    Operation(
         method="POST",
         path="/v1/keys",
         id="create_key",

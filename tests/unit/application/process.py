@@ -130,9 +130,6 @@ class Process:
         self.notify = Notify(self.noticing, self.announcer, clock, dice, world.notice_rules)
         self.manage = ManageEndpoints(self.endpoints, self.keys, clock, dice, Policy(), self.bells)
         self.rotate = RotateKeys(self.manage)
-        self.purging = DynamoPurging(self.tables)
-        self.order_purges = OrderPurges(self.purging, self.endpoints, clock, dice)
-        self.purge_all = PurgeAll(self.purging, self.endpoints, self.payloads, clock, dice, QUIET_MS)
         self.rebuild = Rebuild(DynamoRebuilding(self.tables), clock, world.rules)
         self.retaining = DynamoRetaining(self.tables)
         self.retention = Retention(self.retaining, self.payloads, clock, sweeps_rows=True)
@@ -144,6 +141,17 @@ class Process:
         self.replay_many = ReplayMany(
             self.bulk_replays, self.replaying, self.endpoints, self.work, self.bells, clock
         )
+
+    @property
+    def order_purges(self) -> OrderPurges:
+        """Give the use case behind the routes that purge."""
+        return OrderPurges(DynamoPurging(self.tables), self.endpoints, self.clock, self.manage.dice)
+
+    @property
+    def purge_all(self) -> PurgeAll:
+        """Give the use case that works purges off."""
+        store, dice = DynamoPurging(self.tables), self.manage.dice
+        return PurgeAll(store, self.endpoints, self.payloads, self.clock, dice, QUIET_MS)
 
     @property
     def deliver(self) -> Deliver:
