@@ -33,8 +33,8 @@ def json_service(name: str, url: str) -> JsonService:
 
 @cache
 def counter(service: str, url: str) -> CallCounter:
-    """Count the calls of that client."""
-    return count_calls(strict_client(service, url))
+    """Count the calls of that client, and the bytes it reads."""
+    return count_calls(strict_client(service, url), read_bytes=True)
 
 
 @contextmanager

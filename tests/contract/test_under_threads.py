@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -33,6 +34,7 @@ from chalicelib.domain.endpoint import (
     Ordering,
 )
 from chalicelib.domain.gate import Ask, Claim, Gate, Grant, Rules
+from tests.contract.busy_history import BusyHistory, pages, whole
 from tests.contract.given import (
     NOW_MS,
     NOW_US,
@@ -393,3 +395,42 @@ class TestWork:
         assert many[0].endpoints.get(TENANT, old.id) == winner
         gate = many[0].gates.read([(TENANT, old.id)])[TENANT, old.id]
         assert gate.slots == gate.cap == winner.limits.max_concurrency
+
+
+class TestLists:
+    """Readers walk while writers write, on one endpoint; what nobody touched is in each walk once."""
+
+    WRITERS, READERS, THERE, ACTS = 4, 4, 40, 12
+
+    def write(self, busy: BusyHistory, seed: int) -> list[Counter[str]]:
+        """Do whatever happens to an endpoint, with what this writer has posted itself."""
+        dice = random.Random(seed)
+        for number in range(self.ACTS):
+            busy.made += 100 * seed
+            dice.choice((BusyHistory.post, BusyHistory.fail, BusyHistory.arrive, BusyHistory.die))(
+                busy, number
+            )
+        return []
+
+    def read(self, busy: BusyHistory, name: str) -> list[Counter[str]]:
+        return [
+            Counter(each for page in pages(busy.lists()[name], limit) for each in page) for limit in (3, 7)
+        ]
+
+    @pytest.mark.parametrize("name", ["deliveries", "succeeded deliveries", "pending deliveries", "attempts"])
+    def test_each_walk_sees_what_stays_as_it_is_exactly_once(self, many: list[Stores], name: str) -> None:
+        first = BusyHistory(many[0])
+        for number in range(self.THERE):
+            first.post(number)
+        for number in range(self.THERE // 2):
+            first.arrive(number)
+        there = set(whole(first.lists()[name]))
+        writers = [first.beside(many[1 + number]) for number in range(self.WRITERS)]
+        readers = [first.beside(many[8 + number]) for number in range(self.READERS)]
+        writing = [partial(self.write, each, 1 + number) for number, each in enumerate(writers)]
+        reading = [partial(self.read, each, name) for each in readers]
+        walks = [each for some in at_once([*writing, *reading], self.WRITERS + self.READERS) for each in some]
+        assert len(walks) == 2 * self.READERS
+        for walk in walks:
+            assert {each: walk[each] for each in there} == dict.fromkeys(there, 1)
+            assert max(walk.values()) == 1

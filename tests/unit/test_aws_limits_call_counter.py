@@ -128,3 +128,28 @@ def test_a_reset_starts_again_at_nothing() -> None:
     counter.add_write_units(1)
     counter.reset()
     assert (counter.calls(), counter.write_units) == ({}, 0)
+
+
+@pytest.mark.parametrize(
+    "operation, params, answer, size",
+    [
+        ("get_item", {"TableName": "t", "Key": {"pk": S}}, {"Item": {"pk": S, "n": {"N": "12"}}}, 6),
+        ("query", {"TableName": "t"}, {"Items": [{"pk": S}, {"pk": S}]}, 6),
+        (
+            "batch_get_item",
+            {"RequestItems": {"t": {"Keys": [{"pk": S}]}}},
+            {"Responses": {"t": [{"pk": S}]}},
+            3,
+        ),
+        ("put_item", {"TableName": "t", "Item": {"pk": S}}, {}, 0),
+    ],
+)
+def test_what_reads_answer_is_weighed_as_aws_does(
+    operation: str, params: dict[str, Any], answer: dict[str, Any], size: int
+) -> None:
+    client = answering_client("dynamodb", json.dumps(answer).encode())
+    counter = count_calls(client, read_bytes=True)
+    getattr(client, operation)(**params)
+    assert counter.read_bytes == size
+    counter.reset()
+    assert counter.read_bytes == 0

@@ -9,10 +9,11 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from chalicelib.adapters.aws_limits.dynamodb_values import item_size
 from chalicelib.adapters.aws_limits.emitters import emitter_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
+    from collections.abc import Iterator, Mapping, MutableMapping
 
     from botocore.model import OperationModel
 
@@ -26,7 +27,10 @@ _MARK = "relay_counts_write_units"
 
 
 class CallCounter:
-    """How many requests went out by (service, operation), and the write units they said they consumed.
+    """How many requests went out by (service, operation), their write units, and the bytes of what was read.
+
+    Write units are what the answers say; bytes are counted here, item by item as AWS counts them, since what
+    an emulator says of reads is not to be trusted.
 
     A request that botocore sends again after a failure counts again, as AWS bills it again.
     """
@@ -36,6 +40,7 @@ class CallCounter:
         self._lock = threading.Lock()
         self._calls: Counter[tuple[str, str]] = Counter()
         self._write_units = 0.0
+        self._read_bytes = 0
 
     def calls(self) -> dict[tuple[str, str], int]:
         """Return the counts so far, such as {("dynamodb", "UpdateItem"): 3}."""
@@ -53,16 +58,28 @@ class CallCounter:
         with self._lock:
             return self._write_units
 
+    @property
+    def read_bytes(self) -> int:
+        """The bytes of the DynamoDB items read so far; stays 0 unless counting them was asked for."""
+        with self._lock:
+            return self._read_bytes
+
     def reset(self) -> None:
         """Start again at nothing."""
         with self._lock:
             self._calls.clear()
             self._write_units = 0.0
+            self._read_bytes = 0
 
     def add_call(self, service: str, operation: str) -> None:
         """Count one request."""
         with self._lock:
             self._calls[service, operation] += 1
+
+    def add_read_bytes(self, size: int) -> None:
+        """Add what was read."""
+        with self._lock:
+            self._read_bytes += size
 
     def add_write_units(self, units: float) -> None:
         """Add consumed write units."""
@@ -70,10 +87,11 @@ class CallCounter:
             self._write_units += units
 
 
-def count_calls(target: HasEvents, *, write_units: bool = False) -> CallCounter:
+def count_calls(target: HasEvents, *, write_units: bool = False, read_bytes: bool = False) -> CallCounter:
     """Count every request of a boto3 client, or of all clients a session makes from now on.
 
-    With `write_units`, DynamoDB writes ask for their consumed capacity and it is summed.
+    With `write_units`, DynamoDB writes ask for their consumed capacity and it is summed; with `read_bytes`,
+    what its reads answer is weighed.
     """
     counter = CallCounter()
     emitter = emitter_of(target)
@@ -84,6 +102,8 @@ def count_calls(target: HasEvents, *, write_units: bool = False) -> CallCounter:
     emitter.register_first("before-send", count)
     if write_units:
         _sum_write_units(emitter, counter)
+    if read_bytes:
+        _sum_read_bytes(emitter, counter)
     return counter
 
 
@@ -99,6 +119,21 @@ def _sum_write_units(emitter: Any, counter: CallCounter) -> None:  # noqa: ANN40
 
     emitter.register_last("before-parameter-build.dynamodb", ask)
     emitter.register_last("after-call.dynamodb", add)
+
+
+def _sum_read_bytes(emitter: Any, counter: CallCounter) -> None:  # noqa: ANN401 - untyped in botocore
+    def add(parsed: Mapping[str, Any], **_: object) -> None:
+        counter.add_read_bytes(sum(item_size(each) for each in _read(parsed)))
+
+    for operation in ("GetItem", "BatchGetItem", "Query", "Scan"):
+        emitter.register_last(f"after-call.dynamodb.{operation}", add)
+
+
+def _read(parsed: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from parsed.get("Items", ())
+    yield from (each for items in parsed.get("Responses", {}).values() for each in items)
+    if "Item" in parsed:
+        yield parsed["Item"]
 
 
 def _writes(operation: str, params: Mapping[str, Any]) -> bool:

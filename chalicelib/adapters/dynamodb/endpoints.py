@@ -96,7 +96,7 @@ class DynamoEndpoints:
         high = after or "ep_~"
         while True:
             span = Span("ep_", high, backwards=True)
-            stretch = self._tables.query(keys.ENDPOINTS, tenant, span, _WALK)
+            stretch = self._tables.query(keys.ENDPOINTS, tenant, span, min(_WALK, limit + 2))
             for record in stretch.records:
                 if record["sk"] == after or record["state"] == EndpointState.DELETED.value:
                     continue
