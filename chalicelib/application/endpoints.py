@@ -22,16 +22,22 @@ from chalicelib.domain.target import Policy
 
 AFTER_INGEST_S = 61
 _TRIES = 10
+LOOKED_AT_MAX = 200
+"""A tenant's newest endpoints that a new one is compared with."""
 Resumption = tuple[Backlog, int]
 """What becomes of what waited, and from which Unix ms it is resumed (0 unless it is)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A new endpoint and its signing key, whose secret is shown this once."""
+    """A new endpoint and its signing key, whose secret is shown this once.
+
+    `beside` names the endpoints that lead to the same place.
+    """
 
     endpoint: Endpoint
     key: MadeKey
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +67,17 @@ class ManageEndpoints:
             created_ms=now_ms,
             secrets=(key.wrapped,),
         )
+        beside = self._beside(endpoint)
         shown = Difference({}, audited.endpoint(endpoint))
         record = self._recorder.record(by, Action.ENDPOINT_CREATED, (endpoint.tenant, endpoint.id), shown)
         if not self.store.create(endpoint, record):
             raise too_many_ordered()
-        return Registered(endpoint, key)
+        return Registered(endpoint, key, beside)
+
+    def _beside(self, endpoint: Endpoint) -> tuple[str, ...]:
+        """Name those of a tenant's newest endpoints that lead to where a new one does."""
+        newest = self.store.page(endpoint.tenant, "", LOOKED_AT_MAX).items
+        return tuple(each.id for each in newest if target.same_place(each.url, endpoint.url))
 
     def get(self, tenant: str, endpoint_id: str) -> Endpoint:
         """Read an endpoint that is not deleted, or raise RelayError."""

@@ -73,6 +73,11 @@ def parse_target(url: str, policy: Policy) -> Target:
     return Target(scheme, host, port, path + (f"?{parts.query}" if "?" in url else ""))
 
 
+def same_place(one: str, other: str) -> bool:
+    """Say whether two URLs in normal form most likely mean one place: equal but for an end of `/` or `?`."""
+    return one.removesuffix("?").rstrip("/") == other.removesuffix("?").rstrip("/")
+
+
 def not_allowed() -> RelayError:
     """Make the one answer to a destination that is not public; it never names the address."""
     return RelayError(

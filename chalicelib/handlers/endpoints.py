@@ -23,7 +23,7 @@ def create(asked: Asked) -> Response:
     given = bodies.parse(bodies.EndpointBody, asked.body)
     draft, kind = bodies.endpoint_of(asked.caller.tenant, given), bodies.signature_key(given.signature_key)
     made = bootstrap.manage_endpoints().register(draft, asked.actor, kind or SignatureKey.HMAC)
-    body = answers.created_endpoint(made.endpoint, made.key)
+    body = answers.created_endpoint(made.endpoint, made.key, made.beside)
     return http.reply(body, 201, {**_etag(made.endpoint), "Location": f"/v1/endpoints/{made.endpoint.id}"})
 
 

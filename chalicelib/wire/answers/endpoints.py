@@ -1,5 +1,6 @@
 """Endpoints as the API shows them: what their owner set, and what waits for them."""
 
+from collections.abc import Sequence
 from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
@@ -20,6 +21,12 @@ HEAD_OF_LINE = (
     "This endpoint is ordered: a delivery that fails holds up every delivery behind it until it has succeeded"
     " or is dead, which can take days. `retry_profile` says how long it is retried."
 )
+
+SAME_PLACE = (
+    "Endpoints with the same URL, but perhaps for a `/` or `?` at its end, are there already: {others}."
+    " Events of types that several of them take come to that place several times."
+)
+_NAMED_MAX = 5
 
 
 class EndpointAnswer(TypedDict):
@@ -117,9 +124,15 @@ def endpoint(of: Endpoint) -> EndpointAnswer:
     }
 
 
-def created_endpoint(of: Endpoint, key: MadeKey) -> CreatedEndpointAnswer:
-    """Show a new endpoint with its secret, this once, and what its owner should know of its ways."""
-    warned: Warned = {"warnings": [HEAD_OF_LINE]} if of.ordered else {}
+def created_endpoint(of: Endpoint, key: MadeKey, beside: Sequence[str] = ()) -> CreatedEndpointAnswer:
+    """Show a new endpoint with its secret, this once, and what its owner should know of it.
+
+    `beside` names endpoints that lead to the same place.
+    """
+    warnings = [HEAD_OF_LINE] if of.ordered else []
+    if beside:
+        warnings.append(SAME_PLACE.format(others=", ".join(beside[:_NAMED_MAX])))
+    warned: Warned = {"warnings": warnings} if warnings else {}
     return {**endpoint(of), "secret": _shown(key), "public_key": key.wrapped.public_key or None, **warned}
 
 

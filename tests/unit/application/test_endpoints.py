@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.application.endpoints import ManageEndpoints, not_found
+from chalicelib.application.endpoints import LOOKED_AT_MAX, ManageEndpoints, not_found
 from chalicelib.application.signing_keys import KEY_BYTES
 from chalicelib.domain import ids, signing
 from chalicelib.domain.endpoint import Endpoint, EndpointState, Limits
@@ -56,6 +56,19 @@ def test_nothing_is_stored_of_an_endpoint_that_may_not_be(
     with pytest.raises(RelayError):
         manage.change(made, replace(made, url=url), BY)
     assert manage.page(TENANT, "", 10).items == (made,)
+
+
+def test_f094_a_new_endpoint_is_compared_with_the_tenant_s_newest(
+    world: World, manage: ManageEndpoints
+) -> None:
+    first = manage.register(DRAFT, BY)
+    world.clock.advance(ms=1)
+    again = manage.register(DRAFT, BY)
+    assert (first.beside, again.beside) == ((), (first.endpoint.id,))
+    for _ in range(LOOKED_AT_MAX):
+        world.endpoint()
+    world.clock.advance(ms=1)
+    assert manage.register(DRAFT, BY).beside == ()
 
 
 @pytest.mark.parametrize("name", ["", "ep_1", "x" * 500, "é", ids.new_id("ep", 1, 1)])
