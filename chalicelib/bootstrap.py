@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chalicelib import settings as configuration
 from chalicelib.application.admission import Admission
+from chalicelib.application.admit_requests import AdmitRequests
 from chalicelib.application.api_keys import ManageKeys
 from chalicelib.application.authenticate import Authenticate, KnownKeys
 from chalicelib.application.bulk_replay import OrderReplays, ReplayMany
@@ -21,8 +22,10 @@ from chalicelib.application.holding import Holding
 from chalicelib.application.ingest import Ingest, IngestLimits
 from chalicelib.application.inspect import Inspect
 from chalicelib.application.lane_bells import LaneBells
+from chalicelib.application.limiter import Limiter
 from chalicelib.application.measure_backlog import MeasureBacklog
 from chalicelib.application.notify import Notify
+from chalicelib.application.pacing import KnownQuotas, Pacing
 from chalicelib.application.purge import OrderPurges, PurgeAll
 from chalicelib.application.questions import Questions
 from chalicelib.application.rebuild import Rebuild
@@ -276,11 +279,32 @@ def sender() -> "GuardedSender":
 
 
 @cache
+def limiter() -> Limiter:
+    """Give what counts; what a process has taken it spends wherever it is needed."""
+    from chalicelib.adapters.dynamodb.limiting import DynamoAllowances
+
+    return Limiter(DynamoAllowances(tables()), clock())
+
+
+@cache
+def admit_requests() -> AdmitRequests:
+    """Give the use case that holds keys to their quotas."""
+    return AdmitRequests(limiter())
+
+
+@cache
+def pacing() -> Pacing:
+    """Give what paces fan-outs; a tenant's budget is known for as long as a key is."""
+    quotas = KnownQuotas(tenants(), clock(), settings().key_cache_secs * 1000)
+    return Pacing(limiter(), clock(), quotas.fan_out_per_second)
+
+
+@cache
 def ingest() -> Ingest:
     """Give the use case that accepts events."""
     of = settings()
     limits = IngestLimits(of.payload_max_bytes, of.inline_max_bytes, of.inline_fanout_max)
-    return Ingest(capturing(), payloads(), bells(), clock(), dice(), limits)
+    return Ingest(capturing(), payloads(), bells(), clock(), dice(), limits, limiter(), pacing())
 
 
 @cache
@@ -288,7 +312,7 @@ def fan_out() -> FanOutLater:
     """Give the use case that fans out later."""
     from chalicelib.adapters.dynamodb.capturing import DynamoFanningOut
 
-    return FanOutLater(DynamoFanningOut(tables()), capturing(), payloads(), bells(), clock())
+    return FanOutLater(DynamoFanningOut(tables()), capturing(), payloads(), bells(), clock(), pacing())
 
 
 @cache

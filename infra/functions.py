@@ -96,6 +96,7 @@ def _api() -> Function:
         "SubsTable": READ + INSERT + UPDATE,
         "GatesTable": READ + INSERT + UPDATE,
         "DeadLettersTable": READ,
+        "AllowancesTable": INSERT + UPDATE,
         "IdempotencyTable": READ + INSERT,
         "TenantsTable": (*READ, *INSERT, *UPDATE, "dynamodb:DeleteItem"),
         "FanoutsTable": READ + INSERT,
@@ -145,7 +146,7 @@ def _delayed_bells() -> Function:
 
 
 def _fanning_out() -> Iterable[Grant]:
-    """Do the fan-outs that an event's own transaction could not hold."""
+    """Do the fan-outs that an event's own transaction could not hold, or its tenant's budget."""
     tables = {
         "SubsTable": READ,
         "EndpointsTable": READ,
@@ -154,8 +155,11 @@ def _fanning_out() -> Iterable[Grant]:
         "OwedTable": INSERT,
         "HistoryTable": INSERT,
         "GatesTable": READ + UPDATE,
+        "TenantsTable": READ,
+        "AllowancesTable": INSERT + UPDATE,
     }
-    return (*_tables(tables), *_queues(SEND, *LANE_QUEUES), *_payloads("s3:GetObject"))
+    queues = _queues(SEND, *LANE_QUEUES, "FanOutQueue")
+    return (*_tables(tables), *queues, *_payloads("s3:GetObject"))
 
 
 def _fan_out() -> Function:
@@ -267,6 +271,7 @@ def _purge() -> Function:
         "TenantsTable": (*READ, *UPDATE, *DELETE, "dynamodb:Scan"),
         "HistoryTable": READ + INSERT + DELETE,
         "IdempotencyTable": (*DELETE, "dynamodb:Scan"),
+        "AllowancesTable": (*DELETE, "dynamodb:Scan"),
         "PurgesTable": (*READ, *INSERT, *DELETE, "dynamodb:Scan"),
         "AuditTable": INSERT,
     }

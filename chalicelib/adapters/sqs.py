@@ -58,9 +58,10 @@ class SqsBells:
         body = bells.dump_delayed(lane, queue)
         return self._send_plain("delayed", body, min(DELAY_MAX_S, max(0, delay_s)))
 
-    def call_fan_out(self, tenant: str, event_id: str) -> int:
+    def call_fan_out(self, tenant: str, event_id: str, due_ms: int = 0, delay_s: int = 0) -> int:
         """Tell the fan-out function that an event waits for it; the number of calls lost."""
-        return self._send_plain("fan-out", json.dumps({"tenant": tenant, "event_id": event_id}), 0)
+        body = json.dumps({"tenant": tenant, "event_id": event_id} | ({"due_ms": due_ms} if due_ms else {}))
+        return self._send_plain("fan-out", body, min(DELAY_MAX_S, max(0, delay_s)))
 
     def call_ending(self, tenant: str, endpoint_id: str) -> int:
         """Tell the function that ends deliveries in pages of an endpoint; the number of calls lost."""

@@ -19,6 +19,7 @@ from chalicelib.domain.endpoint import (
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.signing import SignatureForm, SignatureKey
 from chalicelib.domain.target import Policy
+from chalicelib.domain.tenant import QUOTAS_MAX
 
 AFTER_INGEST_S = 61
 _TRIES = 10
@@ -51,10 +52,17 @@ class ManageEndpoints:
     policy: Policy
     bells: Bells
 
-    def register(self, draft: Endpoint, by: Actor, kind: SignatureKey = SignatureKey.HMAC) -> Registered:
+    def register(
+        self,
+        draft: Endpoint,
+        by: Actor,
+        kind: SignatureKey = SignatureKey.HMAC,
+        at_most: int = QUOTAS_MAX.endpoints,
+    ) -> Registered:
         """Create an endpoint from a draft without id and secret; raises RelayError.
 
-        For a URL that cannot be an endpoint's, a key that signs in no such form, or an ordered one too many.
+        For a URL that cannot be an endpoint's, a key that signs in no such form, an endpoint above the quota,
+        or an ordered one too many.
         """
         now_ms = self.clock.now_ms()
         url = target.parse_target(draft.url, self.policy).url
@@ -70,8 +78,9 @@ class ManageEndpoints:
         beside = self._beside(endpoint)
         shown = Difference({}, audited.endpoint(endpoint))
         record = self._recorder.record(by, Action.ENDPOINT_CREATED, (endpoint.tenant, endpoint.id), shown)
-        if not self.store.create(endpoint, record):
-            raise too_many_ordered()
+        if not self.store.create(endpoint, record, at_most):
+            full = not draft.ordered or self.store.count(draft.tenant) >= at_most
+            raise too_many_endpoints(at_most) if full else too_many_ordered()
         return Registered(endpoint, key, beside)
 
     def _beside(self, endpoint: Endpoint) -> tuple[str, ...]:
@@ -225,6 +234,15 @@ def not_found(kind: str, name: str) -> RelayError:
     """Make the answer to an id that names nothing of this tenant's."""
     shown = name if name.isascii() and name.isprintable() else "that id"
     return RelayError(ErrorCode.NOT_FOUND, f"There is no {kind} {shown[:100]}.", field="id")
+
+
+def too_many_endpoints(at_most: int) -> RelayError:
+    """Make the answer to one more endpoint than the tenant's quota allows."""
+    return RelayError(
+        ErrorCode.TOO_MANY_ENDPOINTS,
+        f"This tenant has {at_most} endpoints, as many as its quota `endpoints` allows.",
+        expected="one of the endpoints deleted first, or a larger quota",
+    )
 
 
 def too_many_ordered() -> RelayError:

@@ -13,7 +13,10 @@ from functools import partial
 
 from chalicelib.application import fan_out
 from chalicelib.application.filtering import passing
+from chalicelib.application.limiter import Limiter, Need
+from chalicelib.application.pacing import Pacing, Wanted
 from chalicelib.application.ports import (
+    Allowance,
     Bells,
     Capture,
     Capturing,
@@ -28,9 +31,11 @@ from chalicelib.application.ports import (
 )
 from chalicelib.domain import event as events
 from chalicelib.domain import ids
+from chalicelib.domain.allowance import UNPACED, Pace
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.event import Event
 from chalicelib.domain.pattern import members_of
+from chalicelib.domain.tenant import Quotas
 
 IDEMPOTENCY_SECONDS = 24 * 3600
 LOOKED_AT_MAX = 100
@@ -80,10 +85,11 @@ class _Draft:
 
 @dataclass(frozen=True, slots=True)
 class _Takers:
-    """Whom an event is fanned out to at once, and whether others may have to follow later."""
+    """Whom an event is fanned out to at once, and whether others may have to follow later; when, if known."""
 
     now: tuple[Subscriber, ...] = ()
     later: bool = True
+    pace: Pace = UNPACED
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +102,22 @@ class Ingest:
     clock: Clock
     dice: Dice
     limits: IngestLimits
+    limiter: Limiter | None = None
+    pacing: Pacing | None = None
 
-    def one(self, post: Post) -> Accepted:
+    def one(self, post: Post, quotas: Quotas | None = None) -> Accepted:
         """Accept one event; raises RelayError for the producer's mistakes and Unavailable for ours."""
-        (result,) = self.many([post])
+        (result,) = self.many([post], quotas)
         if isinstance(result, RelayError):
             raise result
         return result
 
-    def many(self, posts: Sequence[Post]) -> list[Accepted | RelayError]:
-        """Accept events of one tenant, each all or nothing, and answer each in its place."""
+    def many(self, posts: Sequence[Post], quotas: Quotas | None = None) -> list[Accepted | RelayError]:
+        """Accept events of one tenant, each all or nothing, and answer each in its place.
+
+        Of those without a fault the first are accepted, as many as the quotas allow by now; without quotas
+        nothing is counted.
+        """
         results: dict[int, Accepted | RelayError] = {}
         drafts: dict[int, _Draft] = {}
         for place, post in enumerate(posts):
@@ -113,7 +125,7 @@ class Ingest:
                 drafts[place] = self._draft(post)
             except RelayError as error:
                 results[place] = error
-        results.update(zip(drafts, self._accept(list(drafts.values())), strict=True))
+        results.update(zip(drafts, self._admit(list(drafts.values()), quotas), strict=True))
         return [results[place] for place in range(len(posts))]
 
     def _draft(self, post: Post) -> _Draft:
@@ -126,11 +138,23 @@ class Ingest:
         event_id = ids.new_id("evt", now_ms, self.dice.bits(ids.ENTROPY_BITS))
         return _Draft(Event(post.tenant, event_id, event_type, content_type, post.body, now_ms), key)
 
-    def _accept(self, drafts: Sequence[_Draft]) -> list[Accepted | RelayError]:
+    def _admit(self, drafts: Sequence[_Draft], quotas: Quotas | None) -> list[Accepted | RelayError]:
+        """Accept the first of them, as many as may be posted by now, and tell the others when they may."""
+        if self.limiter is None or quotas is None or not drafts:
+            return self._accept(drafts, quotas)
+        need = events_of(drafts[0].event.tenant, quotas, len(drafts))
+        granted = self.limiter.take(need)
+        others = len(drafts) - granted.count
+        accepted = self._accept(drafts[: granted.count], quotas)
+        return [*accepted, *(too_many_events(need.per_second, granted.retry_after_s) for _ in range(others))]
+
+    def _accept(self, drafts: Sequence[_Draft], quotas: Quotas | None) -> list[Accepted | RelayError]:
         if not drafts:
             return []
-        matches = self._match(drafts)
-        numbers = self._number(drafts[0].event.tenant, matches)
+        tenant = drafts[0].event.tenant
+        found = self._match(drafts)
+        numbers = self._number(tenant, found)
+        matches = self._paced(tenant, found, quotas)
         captures = [self._capture(*each) for each in zip(drafts, matches, numbers, strict=True)]
         owing = [each for capture in captures for each in capture.owing]
         now_ms = self.clock.now_ms()
@@ -181,13 +205,24 @@ class Ingest:
         following = {endpoint_id: itertools.count(first) for endpoint_id, first in firsts.items()}
         return [{endpoint_id: next(following[endpoint_id]) for endpoint_id in found} for found in ordered]
 
+    def _paced(self, tenant: str, matches: list[_Takers], quotas: Quotas | None) -> list[_Takers]:
+        """Put off to later whom the tenant's budget does not reach at once; ordered endpoints never wait."""
+        if self.pacing is None or quotas is None:
+            return matches
+        wanted = [Wanted.of(each.now) for each in matches]
+        paces = self.pacing.admit(tenant, quotas.fan_out_per_second, wanted)
+        return [
+            found if pace is None else _Takers(_ordered(found.now), later=True, pace=pace)
+            for found, pace in zip(matches, paces, strict=True)
+        ]
+
     def _capture(self, draft: _Draft, found: _Takers, numbers: Mapping[str, int]) -> Capture:
         event = draft.event
         owing = fan_out.plan(event.tenant, event.id, event.type, found.now, numbers)
         how = "later" if found.later else "inline" if owing else "none"
         matched = tuple(each.owed.lane.endpoint_id for each in owing)
         stored = StoredEvent(event, len(event.body), self._keep(event), how, matched)
-        return Capture(stored, owing, self._claim(draft, stored, owing))
+        return Capture(stored, owing, self._claim(draft, stored, owing), found.pace)
 
     def _keep(self, event: Event) -> str:
         if (
@@ -214,7 +249,8 @@ class Ingest:
             self.bells.ring(bells)
         for capture in captures:
             if capture.stored.fan_out == "later":
-                self.bells.call_fan_out(capture.stored.event.tenant, capture.stored.event.id)
+                event = capture.stored.event
+                fan_out.call_later(self.bells, (event.tenant, event.id), capture.pace, now_ms)
 
 
 def _ordered(subscribers: Sequence[Subscriber]) -> tuple[Subscriber, ...]:
@@ -242,6 +278,20 @@ def answer_of(stored: StoredEvent, owing: Sequence[Owing]) -> str:
             "fan_out": stored.fan_out,
         }
     )
+
+
+def events_of(tenant: str, quotas: Quotas, count: int = 1) -> Need:
+    """Say what posting so many events takes of a tenant's quota."""
+    return Need(Allowance(tenant, "events"), quotas.events_per_second, count)
+
+
+def too_many_events(per_second: int, retry_after_s: int) -> RelayError:
+    """Make the answer to an event above its tenant's quota; nothing of it was kept."""
+    return RelayError(
+        ErrorCode.TOO_MANY_EVENTS,
+        f"The quota `events_per_second` of this tenant is {per_second}; it is used up for now.",
+        expected=f"the same request again, in {retry_after_s} s",
+    ).after(retry_after_s)
 
 
 def unavailable() -> RelayError:

@@ -30,6 +30,11 @@ class Need:
     count: int = 1
 
     @property
+    def counted(self) -> bool:
+        """Say whether there is any use in counting."""
+        return self.per_second < allowance.UNCOUNTED
+
+    @property
     def bucket(self) -> Bucket:
         """Give the bucket of the allowance."""
         return allowance.bucket_of(self.per_second)
@@ -60,6 +65,8 @@ class Limiter:
 
         What is `ahead` will be needed in a moment: when the store is asked anyway, it is asked for that too.
         """
+        if not need.counted:
+            return Granted(need.count)
         now = self._clock.now_us()
         with self._lock:
             had = self._spend(need, need.count, now)
@@ -73,6 +80,8 @@ class Limiter:
 
     def reserve(self, need: Need) -> int:
         """Take all of a need whether it is there or not; the bucket's tat (Unix µs) as it is then."""
+        if not need.counted:
+            return 0
         now = self._clock.now_us()
         with self._lock:
             seen = self._pocket(need).tat
@@ -87,7 +96,7 @@ class Limiter:
         for place, need in enumerate(needs):
             pocket = self._pocket(need)
             lacking = missing if place == 0 else need.count - pocket.left(now)
-            if lacking > 0 and now >= pocket.closed_until:
+            if lacking > 0 and need.counted and now >= pocket.closed_until:
                 size = max(lacking, pocket.next_chunk(need.bucket, now))
                 wishes[need] = Wish(need.of, need.bucket, size, pocket.tat)
         return wishes

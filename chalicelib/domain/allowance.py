@@ -16,6 +16,8 @@ LAPSE = SECOND
 """How long a process may spend what it took."""
 SHARE = 8
 """What part of a second's worth a process takes at most without needing it at once."""
+UNCOUNTED = 100_000
+"""From so many a second on nothing is counted: it is the most that can be granted of events and requests."""
 REST = SECOND // 4
 """How long a process that was refused asks no more."""
 
@@ -122,7 +124,7 @@ def repriced(moment: int, old_cost: int, cost: int, now: int) -> int:
 class Pace:
     """So many deliveries, paid for in a tenant's fan-out budget, that may be made from a moment (Unix ms) on.
 
-    `cost` is what the budget of then took for each (µs); under another one, what is to come moves.
+    `cost` is what the budget of then took for each (µs); under a larger one they may go earlier.
     """
 
     paid: int = 0
@@ -130,11 +132,15 @@ class Pace:
     cost: int = 0
 
     def under(self, bucket: Bucket, now: int) -> "Pace":
-        """Give it under the budget as it is now."""
-        if not self.cost or self.cost == bucket.cost:
+        """Give it under the budget as it is now; what was promised under a larger one stays promised."""
+        if bucket.cost >= self.cost:
             return self
         due = repriced(self.due_ms * 1000, self.cost, bucket.cost, now)
         return replace(self, due_ms=-(-due // 1000), cost=bucket.cost)
+
+    def of(self, paid: int) -> "Pace":
+        """Give the moment for so many."""
+        return replace(self, paid=paid)
 
     def less(self, count: int) -> "Pace":
         """Give what is paid for and left after so many deliveries."""
@@ -149,5 +155,5 @@ def paces(bucket: Bucket, tat: int, counts: Sequence[int]) -> Iterator[Pace]:
     behind = sum(counts)
     for count in counts:
         behind -= count
-        moment = bucket.refilled(tat - behind * bucket.cost, 0)
-        yield Pace(count, -(-moment // 1000), bucket.cost)
+        moment = bucket.refilled(tat - behind * bucket.cost, 0) if count else 0
+        yield Pace(count, max(0, -(-moment // 1000)), bucket.cost)

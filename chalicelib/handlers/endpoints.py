@@ -22,7 +22,8 @@ def create(asked: Asked) -> Response:
     """Register an endpoint; the answer shows its secret, this once."""
     given = bodies.parse(bodies.EndpointBody, asked.body)
     draft, kind = bodies.endpoint_of(asked.caller.tenant, given), bodies.signature_key(given.signature_key)
-    made = bootstrap.manage_endpoints().register(draft, asked.actor, kind or SignatureKey.HMAC)
+    at_most = asked.caller.account.quotas.endpoints
+    made = bootstrap.manage_endpoints().register(draft, asked.actor, kind or SignatureKey.HMAC, at_most)
     body = answers.created_endpoint(made.endpoint, made.key, made.beside)
     return http.reply(body, 201, {**_etag(made.endpoint), "Location": f"/v1/endpoints/{made.endpoint.id}"})
 

@@ -34,13 +34,17 @@ def post(asked: Asked) -> Response:
             asked.headers.get("content-type", events.JSON_CONTENT_TYPE),
             asked.headers.get("relay-event-type"),
             asked.headers.get("idempotency-key"),
-        )
+        ),
+        asked.caller.account.quotas,
     )
     return http.exact(accepted.answer, http.JSON, 202, REPLAYED if accepted.replayed else None)
 
 
 def post_batch(asked: Asked) -> Response:
-    """Accept up to a hundred events, each all or nothing: 207 with a status each."""
+    """Accept up to a hundred events, each all or nothing: 207 with a status each.
+
+    Of those above the tenant's quota each is told so in its place; 429 when all of them are.
+    """
     settings = bootstrap.settings()
     items = bodies.parse(bodies.BatchBody, asked.body, max_bytes=settings.batch_max_bytes).events
     if len(items) > settings.batch_max_events:
@@ -52,9 +56,13 @@ def post_batch(asked: Asked) -> Response:
         )
     posts = [_post_of(asked.caller.tenant, item) for item in items]
     good = [each for each in posts if isinstance(each, Post)]
-    results = iter(bootstrap.ingest().many(good)) if good else iter(())
+    results = iter(bootstrap.ingest().many(good, asked.caller.account.quotas)) if good else iter(())
     answered = [next(results) if isinstance(each, Post) else each for each in posts]
-    return http.reply({"results": [_item(each) for each in answered]}, 207)
+    limited = [each for each in answered if isinstance(each, RelayError) and each.retry_after_s]
+    if limited and len(limited) == len(answered):
+        raise limited[0]
+    later = {"Retry-After": str(limited[0].retry_after_s)} if limited else None
+    return http.reply({"results": [_item(each) for each in answered]}, 207, later)
 
 
 def page(asked: Asked) -> Response:
@@ -138,6 +146,7 @@ def _item(result: Accepted | RelayError) -> dict[str, Any]:
         document = problems.document(result)
         if result.field in _ITEM_FIELDS:
             document["field"] = _ITEM_FIELDS[result.field]
-        return {"status": document["status"], "error": document}
+        later = {"retry_after_s": result.retry_after_s} if result.retry_after_s else {}
+        return {"status": document["status"], "error": document, **later}
     body: dict[str, Any] = {"status": 202, **json.loads(result.answer)}
     return body | {"idempotent_replay": True} if result.replayed else body

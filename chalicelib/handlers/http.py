@@ -38,6 +38,7 @@ _INTERNAL = RelayError(
 )
 _ONCE = ("Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Relay-Event-Type", HEADER)
 _STEP_UP = HEADER.lower()
+_POSTS_ONE = "post_event"
 
 
 class Api(Chalice):
@@ -213,6 +214,7 @@ def _asked(request: Request | None) -> Asked:
     query: Mapping[str, str] = request.query_params or {}
     operation = operations.find(request.method, request.path)
     caller = bootstrap.authenticate().caller(headers.get("authorization"))
+    bootstrap.admit_requests().admit(caller, events=int(operation.id == _POSTS_ONE))
     caller.must_be(*operation.roles or ())
     _only_known(query, operation)
     if operation.method != "GET" and caller.account.state is TenantState.PURGING:

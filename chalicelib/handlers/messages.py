@@ -6,7 +6,7 @@ from typing import Any
 from chalicelib import bootstrap
 from chalicelib.wire.bell import NotABellError
 
-Named = tuple[str, str]
+Named = tuple[str, str] | tuple[str, str, int]
 
 
 def work_off(

@@ -48,15 +48,15 @@ def load_delayed(text: str) -> tuple[Lane, Queue]:
         raise NotABellError("a delayed bell for no lane or no queue") from error
 
 
-def load_fan_out(text: str) -> tuple[str, str]:
-    """Read the tenant and the event id of a call to fan out, or raise NotABellError."""
+def load_fan_out(text: str) -> tuple[str, str, int]:
+    """Read tenant, event id and due time (Unix ms) of a call to fan out, or raise NotABellError."""
     body = _members(text)
     tenant, event_id = body.get("tenant"), body.get("event_id")
     if not (isinstance(tenant, str) and isinstance(event_id, str)):
         raise NotABellError("a fan-out of nothing")
     if not (_TENANT.fullmatch(tenant) and ids.is_id(event_id, "evt")):
         raise NotABellError("a fan-out with names that are none")
-    return tenant, event_id
+    return tenant, event_id, _moment(body.get("due_ms", 0))
 
 
 def load_ending(text: str) -> tuple[str, str]:

@@ -16,6 +16,11 @@ from chalicelib.domain.request import VERSION
 from chalicelib.wire import answers
 from chalicelib.wire.operations import OPERATIONS, PATH, Answer, Bytes, ListOf, Operation, Parameter
 
+_RETRY_AFTER = {
+    "description": "After so many seconds the same request can pass.",
+    "required": True,
+    "schema": {"type": "integer", "minimum": 1},
+}
 JSON, PROBLEM = "application/json", "application/problem+json"
 _REF = "#/components/schemas/{model}"
 _PART = re.compile(r"\{(\w+)\}")
@@ -136,6 +141,8 @@ def _responses(of: Operation, shapes: _Shapes, status_of: StatusOf) -> dict[str,
     for status, ones in sorted(codes.items()):
         told = responses.setdefault(str(status.value), {"description": ", ".join(ones), "content": {}})
         told["content"][PROBLEM] = {"schema": _problem(ones, shapes)}
+        if status is HTTPStatus.TOO_MANY_REQUESTS:
+            told["headers"] = {"Retry-After": _RETRY_AFTER}
     return responses
 
 

@@ -28,6 +28,7 @@ from chalicelib.domain.event import Event
 from chalicelib.domain.gate import Rules
 from chalicelib.domain.outcome import Outcome
 from chalicelib.domain.secret import Secret
+from chalicelib.domain.tenant import QUOTAS_MAX
 from infra.local.emulator import EmulatorName
 from tests.fakes.faults import Killed
 
@@ -56,9 +57,11 @@ def audited(action: Action = Action.ENDPOINT_CHANGED, subject: str = "ep_1", ten
 class EndpointsOfTests(DynamoEndpoints):
     """The store of endpoints; where a test does not say who changes one, some record goes with it."""
 
-    def create(self, endpoint: Endpoint, record: Record | None = None) -> bool:
+    def create(
+        self, endpoint: Endpoint, record: Record | None = None, at_most: int = QUOTAS_MAX.endpoints
+    ) -> bool:
         """Write a new endpoint."""
-        return super().create(endpoint, record or audited(Action.ENDPOINT_CREATED, endpoint.id))
+        return super().create(endpoint, record or audited(Action.ENDPOINT_CREATED, endpoint.id), at_most)
 
     def replace(self, old: Endpoint, new: Endpoint, record: Record | None = None) -> bool:
         """Write a changed endpoint."""

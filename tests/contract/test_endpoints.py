@@ -351,3 +351,36 @@ def test_a_change_of_the_gate_between_reading_and_replacing_is_kept(stores: Stor
     assert stores.endpoints.replace(old, changed(old, limits=Limits(10, 20, 10)))
     gate = gate_of(stores, old)
     assert (gate.fails, gate.slots, gate.cap) == (7, 8, 10)
+
+
+class TestQuota:
+    def test_one_too_many_is_refused_whole(self, stores: Stores) -> None:
+        for number in range(3):
+            assert stores.endpoints.create(endpoint(number), at_most=3)
+        new = endpoint(3, ("order.made",))
+        assert not stores.endpoints.create(new, at_most=3)
+        assert stores.endpoints.get(TENANT, new.id) is None
+        assert stores.capturing.subscribers(TENANT, ["order.made"])["order.made"] == ()
+        assert stores.endpoints.count(TENANT) == 3
+
+    def test_a_deleted_one_gives_its_place_back_once(self, stores: Stores) -> None:
+        old = endpoint(1)
+        for each in (old, endpoint(2)):
+            assert stores.endpoints.create(each)
+        off = replace(old, version=2, state=EndpointState.DISABLED)
+        assert stores.endpoints.replace(old, off)
+        assert stores.endpoints.count(TENANT) == 2, "a disabled one keeps its place"
+        gone = replace(off, version=3, state=EndpointState.DELETED)
+        assert [stores.endpoints.replace(off, gone) for _ in range(2)] == [True, False]
+        assert stores.endpoints.count(TENANT) == 1
+
+    def test_every_tenant_has_places_of_its_own(self, stores: Stores) -> None:
+        assert stores.endpoints.count(STRANGER) == 0
+        assert stores.endpoints.create(endpoint(1), at_most=1)
+        assert stores.endpoints.create(endpoint(2, tenant=STRANGER), at_most=1)
+
+    def test_a_lowered_quota_takes_nothing_away(self, stores: Stores) -> None:
+        for number in range(3):
+            assert stores.endpoints.create(endpoint(number))
+        assert not stores.endpoints.create(endpoint(3), at_most=2)
+        assert len(stores.endpoints.page(TENANT, "", 10).items) == 3

@@ -44,7 +44,8 @@ class TestAdvance:
         posted, endpoints = event(), [endpoint(number) for number in range(3)]
         fanout = started(stores, posted)
         chunk = owing(posted, endpoints[:2])
-        assert stores.fanning_out.advance(fanout, chunk, endpoints[1].id, done=False)
+        after = replace(fanout, cursor=endpoints[1].id)
+        assert stores.fanning_out.advance(fanout, chunk, after)
         assert owed_to(stores, endpoints) == [1, 1, 0]
         moved = stores.fanning_out.pending(TENANT, posted.id)
         assert moved == Fanout(TENANT, posted.id, "order.paid", endpoints[1].id)
@@ -52,18 +53,19 @@ class TestAdvance:
     def test_whoever_comes_second_writes_nothing(self, stores: Stores) -> None:
         posted, endpoints = event(), [endpoint(number) for number in range(2)]
         fanout = started(stores, posted)
-        assert stores.fanning_out.advance(fanout, owing(posted, endpoints[:1]), endpoints[0].id, done=False)
-        for done in (False, True):
+        after = replace(fanout, cursor=endpoints[0].id)
+        assert stores.fanning_out.advance(fanout, owing(posted, endpoints[:1]), after)
+        for other in (replace(fanout, cursor=endpoints[1].id), None):
             chunk = owing(posted, endpoints[1:])
-            assert not stores.fanning_out.advance(fanout, chunk, endpoints[1].id, done=done)
+            assert not stores.fanning_out.advance(fanout, chunk, other)
         assert owed_to(stores, endpoints) == [1, 0]
 
     def test_the_last_chunk_ends_it(self, stores: Stores) -> None:
         posted, last = event(), endpoint()
         fanout = started(stores, posted)
-        assert stores.fanning_out.advance(fanout, owing(posted, [last]), last.id, done=True)
+        assert stores.fanning_out.advance(fanout, owing(posted, [last]), None)
         assert stores.fanning_out.pending(TENANT, posted.id) is None
-        assert not stores.fanning_out.advance(fanout, (), last.id, done=True)
+        assert not stores.fanning_out.advance(fanout, (), None)
         assert owed_to(stores, [last]) == [1]
 
 

@@ -92,7 +92,7 @@ class Belfry:
     bells: Bells
     rung: Callable[[], list[Bell]]
     delayed: Callable[[], list[tuple[Lane, Queue]]]
-    fan_outs: Callable[[], list[tuple[str, str]]]
+    fan_outs: Callable[[], list[tuple[str, str, int]]]
     endings: Callable[[], list[tuple[str, str]]]
 
 
@@ -117,7 +117,7 @@ def belfry(request: pytest.FixtureRequest) -> Belfry:
             memory,
             memory.take_rung,
             lambda: [(each.lane, each.queue) for each in memory.delayed],
-            lambda: memory.fan_outs,
+            lambda: [(each.tenant, each.event_id, each.due_ms) for each in memory.fan_outs],
             lambda: memory.endings,
         )
     made = request.getfixturevalue(f"{request.param}_provisioned")
@@ -160,9 +160,10 @@ class TestBells:
     def test_a_delayed_bell_and_a_call_to_fan_out_arrive(self, belfry: Belfry) -> None:
         assert belfry.bells.ring_later(lane_of(endpoint()), 0) == 0
         assert belfry.bells.call_fan_out(TENANT, event(1).id) == 0
+        assert belfry.bells.call_fan_out(TENANT, event(2).id, NOW_MS, -1) == 0
         assert belfry.bells.call_ending(TENANT, endpoint().id) == 0
         assert belfry.delayed() == [(lane_of(endpoint()), Queue.SHARD)]
-        assert belfry.fan_outs() == [(TENANT, event(1).id)]
+        assert sorted(belfry.fan_outs()) == [(TENANT, event(1).id, 0), (TENANT, event(2).id, NOW_MS)]
         assert belfry.endings() == [(TENANT, endpoint().id)]
 
     def test_a_delayed_bell_says_where_its_endpoint_rings(self, belfry: Belfry) -> None:

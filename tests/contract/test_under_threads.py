@@ -353,6 +353,19 @@ class TestLimits:
         assert 200 - 25 * AT_ONCE < sum(each.count for each in passed) <= 200
         assert {each.retry_after_s for each in passed if not each.count} == {1}
 
+    @pytest.mark.parametrize("there", [0, 95])
+    def test_the_quota_of_endpoints_is_exact_however_many_ask_at_once(
+        self, many: list[Stores], there: int
+    ) -> None:
+        count = keys.endpoint_count(TENANT)
+        if there:
+            many[0].tables.together([Merge(count, {"endpoints": there})])
+        create = [partial(each.endpoints.create, endpoint(n), None, 100) for n, each in enumerate(many)]
+        made = min(AT_ONCE, 100 - there)
+        assert sum(at_once(create)) == made
+        assert many[0].endpoints.count(TENANT) == there + made
+        assert len(many[0].endpoints.page(TENANT, "", 100).items) == made
+
     def test_everything_reserved_at_once_is_counted(self, many: list[Stores]) -> None:
         stores = [DynamoAllowances(each.tables) for each in many]
         bucket = allowance.bucket_of(10)

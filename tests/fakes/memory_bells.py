@@ -20,7 +20,18 @@ class Delayed:
     queue: Queue = Queue.SHARD
 
 
-Kept = TypeVar("Kept", Bell, Delayed, tuple[str, str], tuple[str, str, int])
+@dataclass(frozen=True, slots=True)
+class FanOutCall:
+    """A call for a fan-out: for which moment, and when it arrives by the clock (0 without one)."""
+
+    tenant: str
+    event_id: str
+    due_ms: int = 0
+    arrives_ms: int = 0
+
+
+Kept = TypeVar("Kept", Bell, Delayed, FanOutCall, tuple[str, str], tuple[str, str, int])
+DELAY_MAX_S = 900
 
 
 class MemoryBells:
@@ -32,10 +43,10 @@ class MemoryBells:
         self._losing = 0
         self.rung: list[Bell] = []
         self.delayed: list[Delayed] = []
-        self.fan_outs: list[tuple[str, str]] = []
+        self.fan_outs: list[FanOutCall] = []
         self.endings: list[tuple[str, str]] = []
         self.replays: list[tuple[str, str, int]] = []
-        self.lost: list[Bell | Delayed | tuple[str, str] | tuple[str, str, int]] = []
+        self.lost: list[Bell | Delayed | FanOutCall | tuple[str, str] | tuple[str, str, int]] = []
         self.faults = Faults()
 
     def lose_next(self, count: int) -> None:
@@ -54,9 +65,11 @@ class MemoryBells:
         with self.faults.around(Step("ring_later", (bell,))), self.faults.write():
             return self._put(self.delayed, bell)
 
-    def call_fan_out(self, tenant: str, event_id: str) -> int:
-        """Tell the fan-out function that an event waits for it."""
-        call = (tenant, event_id)
+    def call_fan_out(self, tenant: str, event_id: str, due_ms: int = 0, delay_s: int = 0) -> int:
+        """Tell the fan-out function, after so long, that an event waits for it."""
+        delay_ms = min(DELAY_MAX_S, max(0, delay_s)) * 1000
+        arrives_ms = self._clock.now_ms() + delay_ms if self._clock else 0
+        call = FanOutCall(tenant, event_id, due_ms, arrives_ms)
         with self.faults.around(Step("call_fan_out", (call,))), self.faults.write():
             return self._put(self.fan_outs, call)
 

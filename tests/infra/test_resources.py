@@ -20,6 +20,7 @@ KEYS = {
     "relay-gates": ALONE,
     "relay-dead-letters": PAIR,
     "relay-idempotency": ALONE,
+    "relay-allowances": ALONE,
     "relay-tenants": PAIR,
     "relay-fanouts": PAIR,
     "relay-endings": PAIR,
@@ -64,7 +65,7 @@ def test_every_table_expires_its_rows_is_backed_up_and_encrypted(on_aws: dict[st
 
 def test_every_table_either_has_rows_that_expire_or_is_known_to_have_none() -> None:
     """Where DynamoDB does not remove them, retention goes through these."""
-    stay = {"owed", "endpoints", "subs", "gates", "tenants", "fanouts", "endings"}
+    stay = {"owed", "endpoints", "subs", "gates", "allowances", "tenants", "fanouts", "endings"}
     assert not stay & set(keys.EXPIRING)
     assert {f"relay-{table}" for table in {*keys.EXPIRING, *stay}} == set(KEYS)
 

@@ -200,11 +200,17 @@ class DynamoFanningOut:
             if ids.created_ms(fanout.event_id) < older_than_ms:
                 yield fanout
 
-    def advance(self, fanout: Fanout, owing: Sequence[Owing], cursor: str, *, done: bool) -> bool:
-        """Write a chunk's rows and the cursor in one transaction; False when another got there first."""
+    def advance(self, fanout: Fanout, owing: Sequence[Owing], after: Fanout | None) -> bool:
+        """Write a chunk's rows and how the fan-out is after it (None: done) in one transaction.
+
+        False when another got there first.
+        """
         at = keys.fanout(fanout.tenant, fanout.event_id)
         same = Test("cursor", Op.EQ, fanout.cursor)
-        step: Write = Delete(at, (same,)) if done else Update(at, Change((same,), {"cursor": cursor}, {}))
+        step: Write = Delete(at, (same,))
+        if after is not None:
+            moved = {"cursor": after.cursor, **rows.pace_row(after.pace)}
+            step = Update(at, Change((same,), moved, {}))
         return not self._tables.together([step, *(each for one in owing for each in _owing_writes(one))])
 
 
@@ -243,7 +249,7 @@ def _writes(capture: Capture, expired: bool, now_s: int) -> list[Write]:  # noqa
     for one in capture.owing:
         writes += _owing_writes(one)
     if stored.fan_out == "later":
-        fanout = Fanout(event.tenant, event.id, event.type)
+        fanout = Fanout(event.tenant, event.id, event.type, pace=capture.pace)
         writes.append(Insert(keys.fanout(event.tenant, event.id), rows.fanout_row(fanout)))
     if capture.claim is not None:
         at = keys.idempotency(event.tenant, capture.claim.key)

@@ -1,11 +1,11 @@
 """Endpoints in DynamoDB: configuration, subscriptions and gate change in one transaction."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.adapters.dynamodb.auditing import recorded
-from chalicelib.adapters.dynamodb.records import Insert, Merge, Put, Span, Tables, Update, Write
+from chalicelib.adapters.dynamodb.records import Insert, Key, Merge, Put, Span, Tables, Update, Write
 from chalicelib.application.ports import Page, Unavailable
 from chalicelib.domain import audit
 from chalicelib.domain import gate as gates
@@ -13,6 +13,7 @@ from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.ending import begun_by
 from chalicelib.domain.endpoint import ORDERED_MAX, Endpoint, EndpointState
 from chalicelib.domain.gate import HoldReason, Occasion, Rules, Spell
+from chalicelib.domain.tenant import QUOTAS_MAX
 
 _WALK = 100
 _ROUNDS = 5
@@ -27,10 +28,10 @@ class DynamoEndpoints:
         self._tables = tables
         self._rules = rules
 
-    def create(self, endpoint: Endpoint, record: audit.Record) -> bool:
+    def create(self, endpoint: Endpoint, record: audit.Record, at_most: int = QUOTAS_MAX.endpoints) -> bool:
         """Write a new endpoint, its subscriptions, its gate and the audit's record in one transaction.
 
-        False when it is ordered and its tenant has `ORDERED_MAX` such endpoints already.
+        False when its tenant has so many already, or it is ordered and there are `ORDERED_MAX` such.
         """
         limits = endpoint.limits
         fresh = gates.new_record(
@@ -45,28 +46,30 @@ class DynamoEndpoints:
             *_subscribed(endpoint, endpoint.event_types),
             recorded(record),
         ]
+        limited = {keys.endpoint_count(endpoint.tenant): at_most}
         if endpoint.ordered:
-            return self._create_ordered(endpoint, writes)
-        if self._tables.together(writes):
-            raise Unavailable(_TAKEN)
-        return True
+            limited[keys.ordered_count(endpoint.tenant)] = ORDERED_MAX
+            writes.append(Insert(keys.sequence(*owner), {"taken": 0}))
+        return self._create_counted(limited, writes)
 
-    def _create_ordered(self, endpoint: Endpoint, writes: Sequence[Write]) -> bool:
-        at = keys.ordered_count(endpoint.tenant)
-        numbered = Insert(keys.sequence(endpoint.tenant, endpoint.id), {"taken": 0})
-        below = Test("endpoints", Op.LT, ORDERED_MAX)
+    def _create_counted(self, most: Mapping[Key, int], writes: Sequence[Write]) -> bool:
         for _ in range(_ROUNDS):
-            count = self._tables.get([at]).get(at)
-            if count is not None and count["endpoints"] >= ORDERED_MAX:
+            there = self._tables.get(list(most))
+            if any(at in there and there[at]["endpoints"] >= most[at] for at in most):
                 return False
-            one_more = Update(at, Change((below,), {}, {"endpoints": 1}))
-            counted = one_more if count else Insert(at, {"endpoints": 1})
-            refused = self._tables.together([counted, numbered, *writes])
+            counted = [_one_more(at, most[at], first=at not in there) for at in most]
+            refused = self._tables.together([*counted, *writes])
             if not refused:
                 return True
-            if refused != [0]:
+            if max(refused) >= len(counted):
                 raise Unavailable(_TAKEN)
-        raise Unavailable("the tenant's ordered endpoints changed too often")
+        raise Unavailable("the number of the tenant's endpoints changed too often")
+
+    def count(self, tenant: str) -> int:
+        """Count a tenant's endpoints, disabled ones too, deleted ones not."""
+        at = keys.endpoint_count(tenant)
+        there = self._tables.get([at])
+        return int(there[at]["endpoints"]) if there else 0
 
     def get(self, tenant: str, endpoint_id: str) -> Endpoint | None:
         """Read an endpoint strongly consistent, a deleted one too."""
@@ -132,10 +135,19 @@ def _resubscribed(old: Endpoint, new: Endpoint) -> Iterator[Write]:
             yield Merge(keys.subscription(new.tenant, pattern), {}, (new.id,))
 
 
+def _one_more(at: Key, most: int, *, first: bool) -> Write:
+    if first:
+        return Insert(at, {"endpoints": 1})
+    return Update(at, Change((Test("endpoints", Op.LT, most),), {}, {"endpoints": 1}))
+
+
 def _uncounted(old: Endpoint, new: Endpoint) -> Iterator[Write]:
-    """Give back a deleted endpoint's place among the ordered ones, once: the version guards it."""
-    if new.ordered and new.state is EndpointState.DELETED and old.state is not EndpointState.DELETED:
-        yield Update(keys.ordered_count(new.tenant), Change((), {}, {"endpoints": -1}))
+    """Give back a deleted endpoint's place, among the ordered ones too, once: the version guards it."""
+    if new.state is EndpointState.DELETED and old.state is not EndpointState.DELETED:
+        one_less = Change((), {}, {"endpoints": -1})
+        yield Update(keys.endpoint_count(new.tenant), one_less)
+        if new.ordered:
+            yield Update(keys.ordered_count(new.tenant), one_less)
 
 
 def _ending(old: Endpoint, new: Endpoint) -> Iterator[Write]:

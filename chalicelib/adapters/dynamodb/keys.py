@@ -14,6 +14,7 @@ STATS = "stats"
 AUDIT = "audit"
 REPLAYS = "replays"
 PURGES = "purges"
+ALLOWANCES = "allowances"
 NOTICES = "notices"
 ARMED_INDEX = "armed"
 RUNNING_INDEX = "running"
@@ -169,6 +170,11 @@ def sequence(tenant: str, endpoint_id: str) -> Key:
     return Key(ENDPOINTS, f"{tenant}#{endpoint_id}", "sequence")
 
 
+def endpoint_count(tenant: str) -> Key:
+    """Name the row that counts a tenant's endpoints; absent while it never had one."""
+    return Key(TENANTS, tenant, "endpoints")
+
+
 def ordered_count(tenant: str) -> Key:
     """Name the row that counts a tenant's ordered endpoints; absent while it never had one.
 
@@ -178,11 +184,8 @@ def ordered_count(tenant: str) -> Key:
 
 
 def allowance(tenant: str, what: str) -> Key:
-    """Name the bucket of what a tenant, or one of its keys, may use a second.
-
-    A partition of its own, as every process that serves it writes it.
-    """
-    return Key(TENANTS, f"{tenant}#{what}", "allowance")
+    """Name the bucket of what a tenant, or one of its keys, may use a second."""
+    return Key(ALLOWANCES, f"{tenant}#{what}")
 
 
 def idempotency(tenant: str, key: str) -> Key:

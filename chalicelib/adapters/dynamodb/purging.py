@@ -47,6 +47,7 @@ FOUND = {
     keys.EVENTS: Found.HOUR,
     keys.SUBS: Found.SCAN,
     keys.IDEMPOTENCY: Found.SCAN,
+    keys.ALLOWANCES: Found.SCAN,
     keys.ENDPOINTS: Found.LAST,
     keys.TENANTS: Found.LAST,
     keys.PURGES: Found.LAST,

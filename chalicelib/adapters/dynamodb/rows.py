@@ -5,6 +5,7 @@ from typing import Any
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.application.ports import Fanout, Idempotency, StoredEvent, Subscriber
 from chalicelib.domain import ids, retention
+from chalicelib.domain.allowance import Pace
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.change import Record
 from chalicelib.domain.delivery import Attempt, Created, Ended, HistoryRow, Lane, Owed, placed
@@ -362,9 +363,15 @@ def ending_of(record: Record) -> Ending:
 
 def fanout_row(fanout: Fanout) -> dict[str, Any]:
     """Write a later fan-out."""
-    return {"type": fanout.event_type, "cursor": fanout.cursor}
+    return {"type": fanout.event_type, "cursor": fanout.cursor, **pace_row(fanout.pace)}
 
 
 def fanout_of(record: Record) -> Fanout:
     """Read a later fan-out."""
-    return Fanout(record["pk"], record["sk"], record["type"], record["cursor"])
+    pace = Pace(record.get("paid", 0), record.get("due_ms", 0), record.get("cost", 0))
+    return Fanout(record["pk"], record["sk"], record["type"], record["cursor"], pace)
+
+
+def pace_row(pace: Pace) -> dict[str, Any]:
+    """Write when a fan-out goes on; one that no budget holds back says nothing of it."""
+    return {"paid": pace.paid, "due_ms": pace.due_ms, "cost": pace.cost} if pace.cost else {}

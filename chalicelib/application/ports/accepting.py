@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chalicelib.application.ports.world import Unavailable
+from chalicelib.domain.allowance import UNPACED, Pace
 from chalicelib.domain.delivery import Created, Owed
 from chalicelib.domain.event import Event
 from chalicelib.domain.gate import Gate
@@ -59,21 +60,26 @@ class Owing:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """Everything one accepted event writes, all or nothing."""
+    """Everything one accepted event writes, all or nothing; `pace` is that of a later fan-out."""
 
     stored: StoredEvent
     owing: tuple[Owing, ...] = ()
     claim: Idempotency | None = None
+    pace: Pace = UNPACED
 
 
 @dataclass(frozen=True, slots=True)
 class Fanout:
-    """A fan-out still to be done; `cursor` is the last endpoint id already dealt with."""
+    """A fan-out still to be done; `cursor` is the last endpoint id already dealt with.
+
+    `pace` says how many deliveries its tenant's budget has been charged for already, and when they may go.
+    """
 
     tenant: str
     event_id: str
     event_type: str
     cursor: str = ""
+    pace: Pace = UNPACED
 
 
 class Capturing(Protocol):
@@ -141,8 +147,11 @@ class FanningOut(Protocol):
         """Walk the fan-outs of events received before a moment."""
         ...
 
-    def advance(self, fanout: Fanout, owing: Sequence[Owing], cursor: str, *, done: bool) -> bool:
-        """Write a chunk's rows and the cursor in one transaction; False when another got there first."""
+    def advance(self, fanout: Fanout, owing: Sequence[Owing], after: Fanout | None) -> bool:
+        """Write a chunk's rows and how the fan-out is after it (None: done) in one transaction.
+
+        False when another got there first.
+        """
         ...
 
 

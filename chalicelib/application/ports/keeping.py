@@ -9,6 +9,7 @@ from chalicelib.domain import audit, ids
 from chalicelib.domain.delivery import Attempt, Ended, HistoryRow
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.gate import Gate, Spell, Tally
+from chalicelib.domain.tenant import QUOTAS_MAX
 
 T = TypeVar("T")
 
@@ -37,11 +38,15 @@ class Extent:
 class Endpoints(Protocol):
     """Keeps endpoints with their subscriptions and gates, changed together."""
 
-    def create(self, endpoint: Endpoint, record: audit.Record) -> bool:
+    def create(self, endpoint: Endpoint, record: audit.Record, at_most: int = QUOTAS_MAX.endpoints) -> bool:
         """Write a new endpoint, its subscriptions, its gate and the audit's record in one transaction.
 
-        False when it is ordered and its tenant has `ORDERED_MAX` such endpoints already.
+        False when its tenant has so many already, or it is ordered and there are `ORDERED_MAX` such.
         """
+        ...
+
+    def count(self, tenant: str) -> int:
+        """Count a tenant's endpoints, disabled ones too, deleted ones not."""
         ...
 
     def get(self, tenant: str, endpoint_id: str) -> Endpoint | None:

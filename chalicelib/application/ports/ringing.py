@@ -45,8 +45,11 @@ class Bells(Protocol):
         """Ring a lane after a delay of 0 to 900 seconds."""
         ...
 
-    def call_fan_out(self, tenant: str, event_id: str) -> int:
-        """Tell the fan-out function that an event waits for it."""
+    def call_fan_out(self, tenant: str, event_id: str, due_ms: int = 0, delay_s: int = 0) -> int:
+        """Tell the fan-out function, after so long, that an event waits for it, and for which moment this is.
+
+        A delay of more than 900 seconds is one of 900.
+        """
         ...
 
     def call_ending(self, tenant: str, endpoint_id: str) -> int:

@@ -51,10 +51,11 @@ class AcceptedItemAnswer(AcceptedAnswer):
 
 
 class RefusedItemAnswer(TypedDict):
-    """An event of a batch that was not accepted."""
+    """An event of a batch that was not accepted; when it can be, where time cures it."""
 
     status: int
     error: ProblemAnswer
+    retry_after_s: NotRequired[int]
 
 
 BatchItemAnswer = AcceptedItemAnswer | RefusedItemAnswer

@@ -34,7 +34,7 @@ ENDPOINTS = (
         roles=ADMINS_ONLY,
         body=bodies.EndpointBody,
         answers={201: Answer("The endpoint.", answers.CreatedEndpointAnswer, (ETAG, LOCATION))},
-        errors=_ADDRESS | {ErrorCode.TOO_MANY_ORDERED_ENDPOINTS},
+        errors=_ADDRESS | {ErrorCode.TOO_MANY_ENDPOINTS, ErrorCode.TOO_MANY_ORDERED_ENDPOINTS},
     ),
     Operation(
         method="GET",

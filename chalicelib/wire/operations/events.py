@@ -43,7 +43,13 @@ _POSTING = frozenset(
         ErrorCode.EVENT_TYPE_MISSING,
         ErrorCode.IDEMPOTENCY_CONFLICT,
         ErrorCode.IDEMPOTENCY_KEY_INVALID,
+        ErrorCode.TOO_MANY_EVENTS,
     }
+)
+_RETRY_AFTER = Parameter(
+    "Retry-After",
+    "Some events were above the quota; after so many seconds they can be posted again.",
+    {"type": "integer", "minimum": 1},
 )
 
 EVENTS = (
@@ -67,7 +73,10 @@ EVENTS = (
         says="Accept up to a hundred events, each all or nothing.",
         roles=PRODUCERS,
         body=bodies.BatchBody,
-        answers={207: Answer("What became of each, in its place.", answers.BatchAnswer)},
+        answers={
+            207: Answer("What became of each, in its place.", answers.BatchAnswer, (_RETRY_AFTER,)),
+        },
+        errors=frozenset({ErrorCode.TOO_MANY_EVENTS}),
     ),
     Operation(
         method="GET",

@@ -23,6 +23,7 @@ _GUARDED = frozenset(
         ErrorCode.FIELD_INVALID,
         ErrorCode.FIELD_UNKNOWN,
         ErrorCode.INTERNAL_ERROR,
+        ErrorCode.TOO_MANY_REQUESTS,
         ErrorCode.UNAUTHENTICATED,
         ErrorCode.UNAVAILABLE,
     }

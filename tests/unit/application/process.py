@@ -8,6 +8,7 @@ from chalicelib.adapters.dynamodb.bulk_replays import DynamoBulkReplays
 from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
 from chalicelib.adapters.dynamodb.endings import DynamoEndings
 from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
+from chalicelib.adapters.dynamodb.limiting import DynamoAllowances
 from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
 from chalicelib.adapters.dynamodb.purging import DynamoPurging
 from chalicelib.adapters.dynamodb.reading import DynamoReading
@@ -26,8 +27,10 @@ from chalicelib.application.gatekeeper import Gatekeeper, KnownGates
 from chalicelib.application.holding import Holding
 from chalicelib.application.ingest import Ingest
 from chalicelib.application.lane_bells import LaneBells
+from chalicelib.application.limiter import Limiter
 from chalicelib.application.measure_backlog import MeasureBacklog
 from chalicelib.application.notify import Notify
+from chalicelib.application.pacing import Pacing
 from chalicelib.application.ports import Clock
 from chalicelib.application.purge import OrderPurges, PurgeAll
 from chalicelib.application.questions import Questions
@@ -100,8 +103,8 @@ class Process:
         self.work, self.gates = DynamoWork(self.tables), DynamoGates(self.tables)
         self.endpoints = DynamoEndpoints(self.tables, world.rules)
         self.capturing, self.fanning_out = DynamoCapturing(self.tables), DynamoFanningOut(self.tables)
-        known = KnownGates()
         clock, dice = clock or world.clock, world.dice
+        known, limiter = KnownGates(), Limiter(DynamoAllowances(self.tables), clock)
         self.clock = clock
         self.admission = WatchedAdmission(self.gates, known, world.rules, world.admitted)
         keeper = Gatekeeper(self.gates, known)
@@ -119,11 +122,16 @@ class Process:
             DynamoEndings(self.tables), self.endpoints, self.gates, self.work, self.bells, clock
         )
         self.backlog = MeasureBacklog(self.endpoints, self.gates, self.work, clock)
-        self.fan_out = FanOutLater(self.fanning_out, self.capturing, self.payloads, self.bells, clock)
+        self.pacing = Pacing(limiter, clock, self._budget) if world.quotas else None
+        self.fan_out = FanOutLater(
+            self.fanning_out, self.capturing, self.payloads, self.bells, clock, self.pacing
+        )
         self.reconcile = Reconcile(
             DynamoWatching(self.tables), self.work, self.gates, self.bells, self.fan_out, clock
         )
-        self.ingest = Ingest(self.capturing, self.payloads, self.bells, clock, dice, world.limits)
+        self.ingest = Ingest(
+            self.capturing, self.payloads, self.bells, clock, dice, world.limits, limiter, self.pacing
+        )
         self.announcer = MemoryAnnouncer(world.heard)
         self.announcer.faults = self.faults
         self.noticing = DynamoNoticing(self.tables)
@@ -141,6 +149,10 @@ class Process:
         self.replay_many = ReplayMany(
             self.bulk_replays, self.replaying, self.endpoints, self.work, self.bells, clock
         )
+
+    def _budget(self, _: str) -> int:
+        assert self.world.quotas is not None
+        return self.world.quotas.fan_out_per_second
 
     @property
     def order_purges(self) -> OrderPurges:

@@ -22,9 +22,10 @@ from chalicelib.domain.endpoint import Endpoint, Limits
 from chalicelib.domain.errors import RelayError
 from chalicelib.domain.gate import Gate, Rules, Spell
 from chalicelib.domain.notice import Notice, NoticeRules
+from chalicelib.domain.tenant import Quotas
 from tests.fakes.faults import Killed
 from tests.fakes.fixed_clock import FixedClock, LoadedDice
-from tests.fakes.memory_bells import Delayed, MemoryBells, MemoryReceipts
+from tests.fakes.memory_bells import Delayed, FanOutCall, MemoryBells, MemoryReceipts
 from tests.fakes.memory_tables import Records
 from tests.fakes.scripted_sender import ScriptedSender, Sent, status
 from tests.unit.application.process import Admissions, Process
@@ -71,10 +72,15 @@ class World:
     """Everything durable, the queues between the functions, and the endpoints' side of the wire."""
 
     def __init__(
-        self, rules: Rules = RULES, limits: IngestLimits = LIMITS, jitters: Sequence[float] = (0.5,)
+        self,
+        rules: Rules = RULES,
+        limits: IngestLimits = LIMITS,
+        jitters: Sequence[float] = (0.5,),
+        quotas: Quotas | None = None,
     ) -> None:
         self.rules = rules
         self.limits = limits
+        self.quotas = quotas
         self.clock = FixedClock()
         self.dice = LoadedDice(jitters)
         self.records = Records()
@@ -85,7 +91,7 @@ class World:
         self.admitted: list[Admissions] = []
         self.waiting: list[Waiting] = []
         self.delayed: list[Delayed] = []
-        self.fan_outs: list[tuple[str, str]] = []
+        self.fan_outs: list[FanOutCall] = []
         self.endings: list[tuple[str, str]] = []
         self.replays: list[tuple[str, str, int]] = []
         self.function_ms = FUNCTION_MS
@@ -123,7 +129,9 @@ class World:
 
     def post(self, event_type: str = "order.paid", body: bytes = b'{"n":1}', key: str | None = None) -> Any:  # noqa: ANN401 - the answer's JSON
         """Post an event a millisecond after whatever was last, and give the answer."""
-        answer = self.run(lambda process: process.ingest.one(posted(event_type, body, key)), self.usual)
+        answer = self.run(
+            lambda process: process.ingest.one(posted(event_type, body, key), self.quotas), self.usual
+        )
         assert answer is not None
         return json.loads(answer.answer)
 
@@ -131,7 +139,7 @@ class World:
         self, posts: Sequence[Post], process: Process | None = None
     ) -> list[Accepted | RelayError] | None:
         """Post a batch, to a new process by default; None when it was killed."""
-        return self.run(lambda it: it.ingest.many(posts), process)
+        return self.run(lambda it: it.ingest.many(posts, self.quotas), process)
 
     def deliveries(self, count: int) -> list[str]:
         """Post that many events, and give the ids of their deliveries."""
@@ -194,14 +202,16 @@ class World:
         self._enqueue([Bell(each.lane, now_ms, queue=each.queue) for each in due])
 
     def fan_out_called(self, process: Process | None = None) -> None:
-        """Do what the function behind the fan-out queue does."""
-        called, self.fan_outs = self.fan_outs, []
-        for _, event_id in called:
-            self.fan_out(event_id, process or self.usual)
+        """Do what the function behind the fan-out queue does with the calls that have arrived."""
+        now_ms = self.clock.now_ms()
+        called = [each for each in self.fan_outs if each.arrives_ms <= now_ms]
+        self.fan_outs = [each for each in self.fan_outs if each.arrives_ms > now_ms]
+        for each in called:
+            self.fan_out(each.event_id, process or self.usual, each.due_ms)
 
-    def fan_out(self, event_id: str, process: Process | None = None) -> int | None:
+    def fan_out(self, event_id: str, process: Process | None = None, due_ms: int = 0) -> int | None:
         """Fan an event out; None when the process was killed."""
-        return self.run(lambda it: it.fan_out.run(TENANT, event_id), process)
+        return self.run(lambda it: it.fan_out.run(TENANT, event_id, due_ms), process)
 
     def endings_called(self, process: Process | None = None) -> int:
         """Do what the function behind the queue of endings does, once for each call; the number ended."""
@@ -318,7 +328,7 @@ class World:
     def _next_ms(self) -> int | None:
         now_ms = self.clock.now_ms()
         dues = [each.due_ms for each in self.delayed] + [each.visible_ms for each in self.waiting]
-        dues += [due_ms for _, _, due_ms in self.replays]
+        dues += [due_ms for _, _, due_ms in self.replays] + [each.arrives_ms for each in self.fan_outs]
         return min((each for each in dues if each > now_ms), default=None)
 
     # What can be seen.
