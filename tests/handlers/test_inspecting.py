@@ -21,6 +21,12 @@ BODIES = {
     "kept apart": (bytes(n * n % 251 for n in range(9_000)), "image/png"),
 }
 
+FORMS: dict[str, dict[str, str]] = {
+    "relay": {"signature": "relay"},
+    "standard": {"signature": "standard"},
+    "asymmetric": {"signature": "standard", "signature_key": "ed25519"},
+}
+
 
 def delivered(relay: Relay, url: str, body: bytes, content_type: str, **fields: object) -> str:
     """Have one delivery that has been tried; its id."""
@@ -42,7 +48,7 @@ def bytes_of(request: Mapping[str, Any]) -> bytes:
     return base64.b64decode(request["body_base64"])
 
 
-@pytest.mark.parametrize("form", ["relay", "standard"])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", BODIES)
 def test_what_is_shown_is_what_the_receiver_got(
     relay: Relay, receiver: Receiver, name: str, form: str
@@ -50,7 +56,7 @@ def test_what_is_shown_is_what_the_receiver_got(
     body, content_type = BODIES[name]
     headers = {"X-Api-Key": SECRET_VALUE, "x-team": "billing"}
     url = receiver.url("/sink/a%20b?c=[d]&e")
-    delivery_id = delivered(relay, url, body, content_type, signature=form, headers=headers)
+    delivery_id = delivered(relay, url, body, content_type, headers=headers, **FORMS[form])
     said = asked(relay, delivery_id)
     (got,) = receiver.received()
     request = said["request"]
