@@ -36,6 +36,7 @@ check: .venv/ready ## check format, lint, types, imports and requirements
 	@.venv/bin/mypy $(CODE)
 	@.venv/bin/lint-imports --no-logo
 	@$(RUN) infra.pins
+	@$(RUN) infra.egress
 
 format: .venv/ready ## format the code and mend what the linter can mend
 	@.venv/bin/ruff check --fix-only --quiet .

@@ -309,6 +309,12 @@ def readyz() -> Response:
     return http.guarded(app, service.ready)
 
 
+@app.route("/v1/egress-ranges", methods=["GET"])
+def egress_ranges() -> Response:
+    """Give the address ranges that requests come from."""
+    return http.guarded(app, service.egress_ranges)
+
+
 @app.on_sqs_message(queue="relay-shard-0.fifo", batch_size=10)
 def deliver_shard_0(event: SQSEvent) -> Answer:
     """Deliver what rings on shard 0."""

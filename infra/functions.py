@@ -52,6 +52,8 @@ class Function:
     most: int
     grants: tuple[Grant, ...]
     queue: str = ""
+    sends: bool = False
+    """Whether it sends requests to endpoints, and so lives in the egress network."""
 
     @property
     def logical_id(self) -> str:
@@ -136,7 +138,7 @@ def _deliver(name: str, queue: str, most: int) -> Function:
         *_payloads("s3:GetObject"),
         Grant("SecretsKey", ("kms:Decrypt",)),
     )
-    return Function(name, most, grants, queue)
+    return Function(name, most, grants, queue, sends=True)
 
 
 def _delayed_bells() -> Function:

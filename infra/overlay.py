@@ -9,7 +9,7 @@ from functools import reduce
 from typing import Any, Final
 
 from infra.functions import FUNCTIONS, Function
-from infra.template import MERGE, RESOURCES, merge, read
+from infra.template import MERGE, NETWORK, RESOURCES, merge, read
 
 _NOTHING: Final = {"Ref": "AWS::NoValue"}
 _FROM_TEMPLATE: Final[Mapping[str, Any]] = {
@@ -25,7 +25,7 @@ _FROM_TEMPLATE: Final[Mapping[str, Any]] = {
 def overlay(variables_of: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """Give all of it; `variables_of` names each function's environment variables as configured."""
     pieces = [_piece(function, variables_of.get(function.name, {})) for function in FUNCTIONS]
-    return reduce(merge, pieces, merge(read(RESOURCES), read(MERGE)))
+    return reduce(merge, pieces, reduce(merge, map(read, (NETWORK, MERGE)), read(RESOURCES)))
 
 
 def _piece(function: Function, variables: Mapping[str, str]) -> dict[str, Any]:
@@ -41,9 +41,26 @@ def _piece(function: Function, variables: Mapping[str, str]) -> dict[str, Any]:
         },
         name: {"DependsOn": [f"{name}LogGroup"], "Properties": _properties(function, variables)},
     }
+    if function.sends:
+        resources = merge(resources, _in_network(function))
     wanted = {"Fn::Not": [{"Fn::Equals": [{"Ref": _reserved(function)}, "-1"]}]}
     capped = {f"{name}Capped": {"Fn::And": [{"Condition": "OnAws"}, wanted]}}
     return {"Parameters": _parameters(function), "Conditions": capped, "Resources": resources}
+
+
+def _in_network(function: Function) -> dict[str, Any]:
+    """Give what puts a function into the egress network."""
+    where = {
+        "SecurityGroupIds": [{"Ref": "EgressSecurityGroup"}],
+        "SubnetIds": [{"Ref": "EgressSubnetA"}, {"Ref": "EgressSubnetB"}],
+    }
+    interfaces = [{"Ref": "EgressInterfacesPolicy"}]
+    return {
+        function.logical_id: {"Properties": {"VpcConfig": {"Fn::If": ["InNetwork", where, _NOTHING]}}},
+        function.role_id: {
+            "Properties": {"ManagedPolicyArns": {"Fn::If": ["InNetwork", interfaces, _NOTHING]}}
+        },
+    }
 
 
 def _reserved(function: Function) -> str:

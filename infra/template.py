@@ -13,6 +13,7 @@ import yaml
 
 HERE: Final = Path(__file__).parent
 RESOURCES: Final = HERE / "resources.yaml"
+NETWORK: Final = HERE / "network.yaml"
 MERGE: Final = HERE / "merge_template.yaml"
 
 _NO_VALUE: Final = "AWS::NoValue"

@@ -2,7 +2,11 @@
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
+from importlib import resources
+from typing import Any
 
 from chalice.app import Request, Response
 
@@ -10,6 +14,7 @@ from chalicelib import bootstrap
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain.tenant import DEFAULT_TENANT
 from chalicelib.handlers import http, problems
+from chalicelib.wire import answers
 
 
 def alive() -> Response:
@@ -24,6 +29,19 @@ def ready() -> Response:
     except Unavailable:
         return http.reply({"status": "unavailable", "failing": ["store"]}, 503)
     return http.reply({"status": "ok", "failing": []})
+
+
+def egress_ranges() -> Response:
+    """Give the address ranges that requests come from."""
+    today = datetime.fromtimestamp(bootstrap.clock().now_ms() / 1000, UTC).date().isoformat()
+    return http.reply(answers.egress_ranges(_announced(), today))
+
+
+@cache
+def _announced() -> Sequence[Mapping[str, Any]]:
+    record = json.loads(resources.files("chalicelib").joinpath("egress_ranges.json").read_bytes())
+    versions: Sequence[Mapping[str, Any]] = record["versions"]
+    return versions
 
 
 def contract(request: Request | None) -> Response:

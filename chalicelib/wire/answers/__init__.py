@@ -46,7 +46,7 @@ from chalicelib.wire.answers.events import (
 from chalicelib.wire.answers.health import HealthAnswer, HoldAnswer, HourAnswer, health, hold, hour
 from chalicelib.wire.answers.inspection import InspectedAnswer, inspected
 from chalicelib.wire.answers.replays import BulkReplayAnswer, bulk_replay
-from chalicelib.wire.answers.service import AliveAnswer, ReadyAnswer
+from chalicelib.wire.answers.service import AliveAnswer, EgressRangesAnswer, ReadyAnswer, egress_ranges
 from chalicelib.wire.answers.tested import TestedAnswer, tested
 from chalicelib.wire.answers.trust import (
     CreatedKeyAnswer,
@@ -76,6 +76,7 @@ __all__ = [
     "CreatedTenantAnswer",
     "DeadLetterAnswer",
     "DeliveryAnswer",
+    "EgressRangesAnswer",
     "EndpointAnswer",
     "EventAnswer",
     "ExportedAudit",
@@ -104,6 +105,7 @@ __all__ = [
     "created_tenant",
     "dead_letter",
     "delivery",
+    "egress_ranges",
     "endpoint",
     "event",
     "exported",

@@ -39,4 +39,13 @@ SERVICE = (
         },
         errors=frozenset({ErrorCode.INTERNAL_ERROR}),
     ),
+    Operation(
+        method="GET",
+        path="/v1/egress-ranges",
+        id="egress_ranges",
+        says="Give the address ranges that requests come from, for receivers' firewalls.",
+        roles=None,
+        answers={200: Answer("The version in force, and the next one.", answers.EgressRangesAnswer)},
+        errors=frozenset({ErrorCode.INTERNAL_ERROR}),
+    ),
 )
