@@ -460,6 +460,42 @@ def test_reconcile_rings_releases_and_disarms(watch: Watch) -> None:
     } <= asked
 
 
+def test_a_purge_removes_from_every_table(watch: Watch, receiver: Receiver) -> None:
+    relay = watch.relay
+    bootstrap.seed_development()
+    made = relay.endpoint(url=receiver.url("/status/404"), event_types=["a"])
+    relay.endpoint(ordering="endpoint", event_types=["a"])
+    relay.event(BIG, {**typed("a", "image/png"), "Idempotency-Key": "k"})
+    watch.deliver()
+    relay.call("POST", f"/v1/endpoints/{made['id']}/disable")
+    with watch.running("api_handler") as asked:
+        path = f"/v1/endpoints/{made['id']}"
+        assert relay.call("DELETE", f"{path}/dead-letters", b"", relay.elevated()).status == 202
+        headers = {"If-Match": '"1"', **relay.elevated()}
+        assert relay.call("DELETE", f"/v1/tenants/{TENANT}", b"", headers).status == 202
+    assert ("PurgesTable", "", "dynamodb:PutItem") in asked
+    clock = FixedClock(bootstrap.clock().now_ms())
+    forget()
+    with watch.running("purge") as asked:
+        lambdas.purge(relay.sample("schedule"), LambdaContext("relay-purge"))
+        for _ in range(3):
+            clock.advance(ms=200_000)
+            replace(bootstrap.purge_all(), clock=clock).run(lambda: 60_000)
+    left = [table for table in relay.made.tables if relay.rows(table)]
+    assert set(left) <= {"audit", "fanouts"}
+    assert relay.stored_payloads() == []
+    assert {
+        ("HistoryTable", "", "dynamodb:PartiQLDelete"),
+        ("DeadLettersTable", "", "dynamodb:PartiQLDelete"),
+        ("EventsTable", "", "dynamodb:PartiQLDelete"),
+        ("IdempotencyTable", "", "dynamodb:PartiQLDelete"),
+        ("SubsTable", "", "dynamodb:Scan"),
+        ("AuditTable", "", "dynamodb:PutItem"),
+        ("PayloadsBucket", "/*", "s3:DeleteObject"),
+        ("TenantsTable", "", "dynamodb:DeleteItem"),
+    } <= asked
+
+
 def test_the_audit_is_exported(watch: Watch) -> None:
     relay = watch.relay
     past = FixedClock(bootstrap.clock().now_ms() - DAY_MS // 2)
