@@ -3,7 +3,8 @@
 Done on reading alone: what is stored and sent is what was posted. Who has marked nothing pays one read.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -14,6 +15,9 @@ from chalicelib.domain.delivery import Attempt
 from chalicelib.domain.outcome import Fault
 from chalicelib.domain.redaction import MASK
 from chalicelib.domain.sensitive import Path
+
+LOOKED_AT_MAX = 4 * 1024 * 1024
+"""For how many bytes of payloads, counted by attempts, a view looks for echoes; beyond, it hides answers."""
 
 
 class BodyShown(StrEnum):
@@ -42,6 +46,7 @@ class Showing:
     payloads: Payloads
     tenants: Tenants
     clock: Clock
+    looked_at_max: int = LOOKED_AT_MAX
 
     def body(self, tenant: str, stored: StoredEvent | None) -> Body:
         """Make what may be seen of an event's body."""
@@ -68,9 +73,9 @@ class Showing:
         paths = self._paths(tenant) if any(map(_says_something, told)) else ()
         if not paths:
             return tuple(told)
-        wanted = dict.fromkeys(each.event_id for each in told if _says_something(each))
+        wanted = Counter(each.event_id for each in told if _says_something(each))
         events = self.reading.events_named(tenant, list(wanted), self.clock.now_ms())
-        values = {name: self._values(events.get(name), paths) for name in wanted}
+        values = self._values(events, wanted, paths)
         return tuple(
             _seen(each, paths, values[each.event_id]) if _says_something(each) else each for each in told
         )
@@ -79,9 +84,18 @@ class Showing:
         found = self.tenants.get(tenant)
         return tuple(map(sensitive.parse, found.sensitive_paths)) if found else ()
 
-    def _values(self, stored: StoredEvent | None, paths: Sequence[Path]) -> frozenset[str] | None:
-        body = self._bytes(stored)
-        return None if body is None else redaction.values_in(body, paths)
+    def _values(
+        self, events: Mapping[str, StoredEvent], wanted: Mapping[str, int], paths: Sequence[Path]
+    ) -> dict[str, frozenset[str] | None]:
+        """Give the sensitive values of events' payloads by id, as far as the bytes go to be looked at."""
+        values: dict[str, frozenset[str] | None] = {}
+        left = self.looked_at_max
+        for name, times in wanted.items():
+            stored = events.get(name)
+            left -= times * stored.size if stored else 0
+            body = self._bytes(stored) if left >= 0 else None
+            values[name] = None if body is None else redaction.values_in(body, paths)
+        return values
 
     def _bytes(self, stored: StoredEvent | None) -> bytes | None:
         if stored is None or not stored.payload_key:

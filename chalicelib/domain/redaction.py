@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from urllib.parse import quote, quote_plus
 
 from chalicelib.domain.sensitive import Path, below
@@ -20,6 +21,8 @@ WORD_MIN = 4
 """A value shorter than this is no echo inside of a word: a `1` would be one everywhere."""
 WORK_MAX = 40_000_000
 """How many comparisons, about, one text may cost; one that would cost more is hidden whole."""
+FORMS_MAX = 2_000
+"""For how many texts one may be searched; beyond, it is hidden whole: the search takes long to prepare."""
 _ROUNDS = 8
 _EXPONENT_MAX = 40
 _TOKEN = re.compile(
@@ -115,7 +118,7 @@ def words(text: str, values: Iterable[str], *, cut: bool = False) -> str | None:
     None: it is hidden whole, as that would take too long or not come to an end.
     """
     echoes = _Echoes(values)
-    if echoes.cost(text) > WORK_MAX:
+    if echoes.take_too_long(text):
         return None
     masked = echoes.masked(text)
     return masked if masked is None or not cut else echoes.without_start(masked)
@@ -124,7 +127,7 @@ def words(text: str, values: Iterable[str], *, cut: bool = False) -> str | None:
 def _json(text: str, paths: Sequence[Path], values: frozenset[str]) -> str | None:
     found = mark(text, paths)
     echoes = _Echoes(found.values | values)
-    if echoes.cost(text) > WORK_MAX:
+    if echoes.take_too_long(text):
         return None
     pieces = [(start, end, f'"{MASK}"') for start, end in found.hidden]
     for token in found.shown:
@@ -164,20 +167,22 @@ class _Echoes:
         self.values = frozenset(each for each in values if each.strip() and each.strip("*"))
         forms = {form for each in self.values for form in _forms(each)}
         self._forms = sorted(forms, key=lambda each: (-len(each), each))
-        self._pattern = re.compile("|".join(map(_as_pattern, self._forms))) if self._forms else None
 
-    def cost(self, text: str) -> int:
-        return len(text) * len(self._forms)
+    def take_too_long(self, text: str) -> bool:
+        """Say whether to look for all of them in a text would take too long."""
+        return len(self._forms) > FORMS_MAX or len(text) * len(self._forms) > WORK_MAX
 
     def masked(self, text: str) -> str | None:
         """Mask every echo; None when masking makes new ones without end."""
-        if self._pattern is None:
-            return text
         for _ in range(_ROUNDS):
             if self._pattern.search(text) is None:
                 return text
             text = self._pattern.sub(MASK, text)
         return None
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(_as_pattern, self._forms)) or r"(?!)")
 
     def without_start(self, text: str) -> str:
         """Mask the beginning of an echo that ends the text."""
