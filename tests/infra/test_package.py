@@ -119,6 +119,20 @@ def test_a_function_is_given_names_and_no_secret(function: Function, template: d
     assert variables["AWS_ENDPOINT_URL"]["Fn::If"][:2] == ["OnAws", {"Ref": "AWS::NoValue"}]
 
 
+@EACH
+def test_a_function_that_may_reach_a_bucket_or_topic_is_told_its_name(
+    function: Function, template: dict[str, Any]
+) -> None:
+    names = {
+        "PayloadsBucket": "RELAY_PAYLOAD_BUCKET",
+        "AuditBucket": "RELAY_AUDIT_BUCKET",
+        "NoticesTopic": "RELAY_NOTICES_TOPIC_ARN",
+    }
+    variables = of_type(template, FUNCTION)[function.logical_id]["Environment"]["Variables"]
+    needed = {names[each.resource] for each in function.grants if each.resource in names}
+    assert needed == set(names.values()) & variables.keys()
+
+
 def test_every_configured_variable_is_a_setting() -> None:
     config = json.loads((ROOT / ".chalice" / "config.json").read_text(encoding="utf-8"))
     for about in config["stages"][STAGE]["lambda_functions"].values():
