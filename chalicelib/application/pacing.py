@@ -11,7 +11,7 @@ from chalicelib.application.limiter import Limiter, Need
 from chalicelib.application.ports import Allowance, Clock, Subscriber, Tenants
 from chalicelib.domain import allowance
 from chalicelib.domain.allowance import Pace
-from chalicelib.domain.tenant import Quotas
+from chalicelib.domain.tenant import QUOTAS_MAX, Quotas
 
 FAN_OUT = "fan-out"
 _KNOWN_MAX = 10_000
@@ -32,7 +32,7 @@ class Wanted:
 
 
 class KnownQuotas:
-    """Tenants' quotas as they were a moment ago; a tenant that is not there has those of a new one."""
+    """Tenants' quotas as they were a moment ago; of a tenant that is not there nothing is counted."""
 
     def __init__(self, tenants: Tenants, clock: Clock, keep_ms: int) -> None:
         """Know nothing yet, and nothing for longer than this."""
@@ -51,7 +51,7 @@ class KnownQuotas:
         if known is not None and read_ms <= now_ms < read_ms + self._keep_ms:
             return known
         found = self._tenants.get(tenant)
-        quotas = found.quotas if found else Quotas()
+        quotas = found.quotas if found else QUOTAS_MAX
         if len(self._read) >= _KNOWN_MAX:
             self._read.clear()
         self._read[tenant] = (now_ms, quotas)

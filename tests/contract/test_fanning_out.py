@@ -7,6 +7,7 @@ from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFannin
 from chalicelib.adapters.dynamodb.records import Merge
 from chalicelib.application.fan_out import FanOutLater
 from chalicelib.application.ports import Fanout
+from chalicelib.domain.allowance import Pace
 from chalicelib.domain.change import Change
 from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.event import Event
@@ -49,6 +50,17 @@ class TestAdvance:
         assert owed_to(stores, endpoints) == [1, 1, 0]
         moved = stores.fanning_out.pending(TENANT, posted.id)
         assert moved == Fanout(TENANT, posted.id, "order.paid", endpoints[1].id)
+
+    def test_what_is_paid_for_and_when_it_is_due_is_kept_with_the_cursor(self, stores: Stores) -> None:
+        posted, endpoints = event(), [endpoint(number) for number in range(2)]
+        stores.capturing.commit([replace(later(posted), pace=Pace(7, NOW_MS + 900, 100_000))], NOW_S)
+        fanout = stores.fanning_out.pending(TENANT, posted.id)
+        assert fanout == Fanout(TENANT, posted.id, "order.paid", pace=Pace(7, NOW_MS + 900, 100_000))
+        after = replace(fanout, cursor=endpoints[0].id, pace=Pace(6, NOW_MS + 900, 100_000))
+        assert stores.fanning_out.advance(fanout, owing(posted, endpoints[:1]), after)
+        waits = replace(after, pace=Pace(5, NOW_MS + 60_000, 100_000))
+        assert stores.fanning_out.advance(after, (), waits)
+        assert stores.fanning_out.pending(TENANT, posted.id) == waits
 
     def test_whoever_comes_second_writes_nothing(self, stores: Stores) -> None:
         posted, endpoints = event(), [endpoint(number) for number in range(2)]

@@ -13,11 +13,12 @@ import pytest
 import app as lambdas
 from chalicelib import bootstrap
 from chalicelib.application.ingest import Post
-from chalicelib.domain.api_key import digest
+from chalicelib.domain.api_key import ApiKey, Role, digest
 from chalicelib.domain.delivery import Status
 from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.gate import Queue
 from chalicelib.domain.retention import DAY_MS
+from chalicelib.domain.tenant import Quotas, Tenant
 from chalicelib.wire import bell as bells
 from infra.functions import FUNCTIONS
 from infra.local.invocation import LambdaContext
@@ -545,3 +546,26 @@ def test_retention_keeps_and_removes(watch: Watch, receiver: Receiver) -> None:
         ("PayloadsBucket", "", "s3:ListBucket"),
         ("PayloadsBucket", "/*", "s3:DeleteObject"),
     } <= asked
+
+
+def test_what_is_counted_is_counted_by_the_api_and_by_who_fans_out(watch: Watch) -> None:
+    relay = watch.relay
+    key = "relay_counted.key1.secret"
+    made = ApiKey("counted", "key1", digest(key), Role.ADMIN)
+    bootstrap.seed(Tenant("counted", quotas=Quotas(fan_out_per_second=1)), made)
+    counted = replace(watch, relay=replace(relay, key=key))
+    with counted.running("api_handler") as asked:
+        counted.relay.endpoint()
+        counted.relay.endpoint()
+        for _ in range(2):
+            assert counted.relay.event()["fan_out"] == "later"
+    assert ("AllowancesTable", "", "dynamodb:PartiQLInsert") in asked
+    forget()
+    with counted.running("fan_out") as asked:
+        calls = relay.messages("fan-out")
+        assert relay.run(lambdas.fan_out, event_of(calls, relay.arn("fan-out"))) == []
+    assert ("AllowancesTable", "", "dynamodb:PartiQLUpdate") in asked
+    assert ("FanOutQueue", "", "sqs:SendMessage") in asked
+    forget()
+    with counted.running("reconcile"):
+        bootstrap.fan_out().run_waiting(bootstrap.clock().now_ms() + DAY_MS)

@@ -6,6 +6,7 @@ import pytest
 
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.domain.endpoint import Endpoint, Limits, Ordering
+from chalicelib.domain.pattern import admitted
 from chalicelib.domain.tenant import Quotas
 from tests.unit.application.interruptions import deaths
 from tests.unit.application.process import Process
@@ -279,3 +280,15 @@ def test_a_limiter_that_cannot_count_keeps_no_event_from_being_accepted() -> Non
     assert accepted is not None
     run_to_the_end(world)
     assert len(world.sender.sent) == 40
+
+
+def test_who_does_not_want_an_event_for_its_payload_is_not_paid_for() -> None:
+    world = paced(10)
+    for _ in range(45):
+        world.endpoint("order.paid", filter=admitted({"n": [2]}))
+    plain = crowd(world, 12)
+    began_ms = world.clock.now_ms()
+    assert world.post()["fan_out"] == "later"
+    run_to_the_end(world)
+    assert len(world.sender.sent) == len(plain)
+    assert len(sent_by_second(world, began_ms)) <= 3
