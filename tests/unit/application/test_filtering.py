@@ -14,6 +14,7 @@ from chalicelib.domain import ids
 from chalicelib.domain.endpoint import Endpoint, Ordering
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.pattern import admitted
+from chalicelib.domain.tenant import Quotas
 from tests.unit.application.interruptions import deaths
 from tests.unit.application.invariants import check
 from tests.unit.application.process import Process
@@ -263,6 +264,22 @@ def test_what_is_owed_is_sent_whatever_the_filter_says_now(world: World) -> None
     world.change(endpoint, filter=SMALL_SUM)
     world.work_off(for_ms=MINUTE_MS)
     assert [each.delivery_id for each in world.sender.sent] == [delivery]
+
+
+def test_the_fan_out_budget_is_charged_for_what_passes_and_not_for_what_does_not() -> None:
+    world = World(quotas=Quotas(endpoints=1_000, events_per_second=100_000, fan_out_per_second=10))
+    wanted = []
+    for number in range(LOOKED_AT_MAX + CHUNK):
+        endpoint = takes(world, LARGE_SUM if number % 10 == 0 else SMALL_SUM)
+        wanted += [endpoint.id] if number % 10 == 0 else []
+    said = [world.post(body=MUCH) for _ in range(4)]
+    began_ms = world.clock.now_ms()
+    world.work_off(for_ms=30 * MINUTE_MS)
+    assert world.records_of(keys.FANOUTS) == []
+    assert {each["fan_out"] for each in said} == {"later"}
+    assert len(world.sender.sent) == len({each.delivery_id for each in world.sender.sent}) == 4 * len(wanted)
+    took_s = (max(each.at_ms for each in world.sender.sent) - began_ms) / 1_000
+    assert 4 <= took_s <= 7
 
 
 def test_an_idempotent_conflict_is_told_also_when_nothing_passed(world: World) -> None:
