@@ -41,9 +41,11 @@ from chalicelib.application.retention import Retention
 from chalicelib.application.rotate import RotateKeys
 from chalicelib.application.settlement import Settlement
 from chalicelib.application.signing_keys import SigningKeys
+from chalicelib.application.try_endpoint import TryEndpoint
 from chalicelib.application.visit import Visit
 from chalicelib.domain.target import Policy
 from tests.fakes.faults import Faults
+from tests.fakes.fixed_clock import BusyPatience
 from tests.fakes.memory_announcer import MemoryAnnouncer
 from tests.fakes.memory_bells import MemoryBells, MemoryReceipts
 from tests.fakes.memory_payloads import MemoryPayloads
@@ -164,6 +166,21 @@ class Process:
         """Give the use case that works purges off."""
         store, dice = DynamoPurging(self.tables), self.manage.dice
         return PurgeAll(store, self.endpoints, self.payloads, self.clock, dice, QUIET_MS)
+
+    @property
+    def try_endpoint(self) -> TryEndpoint:
+        """Give the use case of which nobody does anything while it waits."""
+        patience = BusyPatience(self.world.clock)
+        return TryEndpoint(
+            self.endpoints,
+            self.capturing,
+            self.replaying,
+            self.questions,
+            self.bells,
+            self.clock,
+            self.world.dice,
+            patience,
+        )
 
     @property
     def deliver(self) -> Deliver:

@@ -127,6 +127,12 @@ class Pipeline(RuleBasedStateMachine):
             with suppress(Unavailable, RelayError):
                 self.world.run(lambda it: it.replay.run(TENANT, delivery, BY), self.process(misfortune))
 
+    @rule(which=st.integers(0, len(ENDPOINTS) - 1), misfortune=misfortunes)
+    def try_an_endpoint(self, which: int, misfortune: Misfortune) -> None:
+        owner = self.endpoints[which].id
+        with suppress(Unavailable, RelayError):
+            self.world.run(lambda it: it.try_endpoint.run(TENANT, owner), self.process(misfortune))
+
     @rule(which=st.integers(0, len(ENDPOINTS) - 1), status=st.sampled_from(sorted(ENDED)))
     def replay_in_bulk(self, which: int, status: Status) -> None:
         wanted = Wanted(0, self.world.clock.now_ms() + 1, status)

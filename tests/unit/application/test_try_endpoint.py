@@ -32,9 +32,8 @@ from tests.unit.application.world import (
 
 def trying(world: World, patience: BusyPatience | None = None) -> TryEndpoint:
     """Give the use case as a process has it, which waits while the queues are worked off."""
-    it = world.usual
-    parts = (it.endpoints, it.capturing, it.replaying, it.questions, it.bells, it.clock, world.dice)
-    return TryEndpoint(*parts, patience or BusyPatience(world.clock, lambda: work_off(world)))
+    patience = patience or BusyPatience(world.clock, lambda: work_off(world))
+    return replace(world.usual.try_endpoint, patience=patience)
 
 
 def work_off(world: World) -> None:
