@@ -9,7 +9,7 @@ TIERS := tests/unit tests/contract tests/handlers tests/infra tests/e2e
 CODE := $(wildcard app.py) chalicelib infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dev api-restart receiver unit test check format package bench bench-isolation bench-replays bench-sender bench-hold chaos rebuild lock clean
+.PHONY: help dev api-restart code receiver unit test check format package bench bench-isolation bench-replays bench-sender bench-hold chaos rebuild lock clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -20,6 +20,9 @@ dev: .venv/ready .venv-emulator/ready ## run the whole of Relay here until Ctrl-
 
 api-restart: .venv/ready ## restart only the API of a running `make dev`
 	@$(RUN) infra.local.dev --restart-api
+
+code: .venv/ready ## show the code of the development tenant's second factor
+	@$(RUN) infra.local.code
 
 receiver: .venv/ready ## run only the misbehaving receiver
 	@$(RUN) tests.receiver

@@ -225,6 +225,12 @@ def purge_tenant(tenant_id: str) -> Response:
     return http.answer(app, purging.tenant, tenant_id=tenant_id)
 
 
+@app.route("/v1/tenants/{tenant_id}/recover", methods=["POST"], content_types=ANY_TYPE)
+def recover_tenant(tenant_id: str) -> Response:
+    """Give a tenant new keys to itself."""
+    return http.answer(app, tenants.recover, tenant_id=tenant_id)
+
+
 @app.route("/v1/keys", methods=["POST"], content_types=ANY_TYPE)
 def create_key() -> Response:
     """Make an API key."""

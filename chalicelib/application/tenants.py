@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from chalicelib.application.auditing import Recorder
 from chalicelib.application.endpoints import not_found
-from chalicelib.application.ports import Clock, Codes, Dice, Factor, Page, Sealer, Tenants
+from chalicelib.application.ports import Clock, Codes, Dice, Factor, Page, Sealer, Tenants, Unavailable
 from chalicelib.domain import api_key, audited, ids, step_up
 from chalicelib.domain.api_key import ApiKey, Role
 from chalicelib.domain.audit import Action, Actor, Difference, Record, difference
@@ -14,7 +14,7 @@ from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.tenant import Tenant
 
-FIRST_KEY_NAME = "first"
+FIRST_KEY_NAME, RECOVERED_KEY_NAME = "first", "recovered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +38,27 @@ class ManageTenants:
     clock: Clock
     dice: Dice
 
-    def open(self, draft: Tenant, actor: Actor) -> Opened:
+    def open(self, draft: Tenant, by: Actor) -> Opened:
         """Create a tenant from a draft without an id, its first admin's key and its second factor."""
         now_ms = self.clock.now_ms()
         tenant = replace(draft, id=self._new_id("tn", now_ms), created_ms=now_ms)
-        key_id = self._new_id("key", now_ms)
-        text = api_key.key_text(tenant.id, key_id, self.dice.key(api_key.KEY_BYTES))
-        key = ApiKey(
-            tenant.id, key_id, api_key.digest(text.reveal()), Role.ADMIN, FIRST_KEY_NAME, created_ms=now_ms
-        )
-        totp = Secret(b32encode(self.dice.key(step_up.SECRET_BYTES)).decode())
-        record = self._record(actor, Action.TENANT_CREATED, tenant, Difference({}, audited.tenant(tenant)))
-        self.store.create(tenant, self._factor(tenant.id, totp), key, record)
-        return Opened(tenant, key, text, totp, self.codes.uri(totp, tenant.name or tenant.id))
+        opened = self._opened(tenant, FIRST_KEY_NAME)
+        record = self._record(by, Action.TENANT_CREATED, tenant, Difference({}, audited.tenant(tenant)))
+        if not self.store.create(tenant, self._factor(tenant.id, opened.totp), opened.key, record):
+            raise Unavailable("a new tenant's id was already taken")
+        return opened
+
+    def recover(self, tenant_id: str, by: Actor) -> Opened:
+        """Give a tenant that has lost them a new admin's key and second factor, or raise RelayError.
+
+        Whatever the old factor has proven is void.
+        """
+        tenant = self.get(tenant_id)
+        opened = self._opened(tenant, RECOVERED_KEY_NAME)
+        change = Difference({}, {"key_id": opened.key.id})
+        record = self._record(by, Action.TENANT_RECOVERED, tenant, change)
+        self.store.recover(self._factor(tenant.id, opened.totp), opened.key, record)
+        return opened
 
     def seed(self, tenant: Tenant, key: ApiKey, totp: Secret) -> None:
         """Write a tenant whose names and secrets are given, unless it is there; for one's own machine."""
@@ -75,6 +83,16 @@ class ManageTenants:
         if not self.store.replace(old, changed, self._record(actor, Action.TENANT_CHANGED, old, change)):
             raise stale()
         return changed
+
+    def _opened(self, tenant: Tenant, key_name: str) -> Opened:
+        """Make what opens a tenant."""
+        now_ms = self.clock.now_ms()
+        key_id = self._new_id("key", now_ms)
+        text = api_key.key_text(tenant.id, key_id, self.dice.key(api_key.KEY_BYTES))
+        digest = api_key.digest(text.reveal())
+        key = ApiKey(tenant.id, key_id, digest, Role.ADMIN, key_name, created_ms=now_ms)
+        totp = Secret(b32encode(self.dice.key(step_up.SECRET_BYTES)).decode())
+        return Opened(tenant, key, text, totp, self.codes.uri(totp, tenant.name or tenant.id))
 
     def _factor(self, tenant: str, totp: Secret) -> Factor:
         signing = Secret(self.dice.key(step_up.SIGNING_BYTES).hex())

@@ -50,6 +50,7 @@ class Action(StrEnum):
     STEPPED_UP = "key.stepped_up"
     TENANT_CREATED = "tenant.created"
     TENANT_CHANGED = "tenant.changed"
+    TENANT_RECOVERED = "tenant.recovered"
     TENANT_PURGED = "tenant.purged"
     DEAD_LETTERS_PURGED = "dead_letters.purged"
 

@@ -5,6 +5,7 @@ from chalice.app import Response
 from chalicelib import bootstrap
 from chalicelib.application import tenants as use
 from chalicelib.application.endpoints import not_found
+from chalicelib.application.tenants import Opened
 from chalicelib.domain import ids
 from chalicelib.domain.tenant import DEFAULT_TENANT, Tenant
 from chalicelib.handlers import http
@@ -16,9 +17,15 @@ def create(asked: Asked) -> Response:
     """Open a tenant; the answer shows its first key and its second factor, this once."""
     draft = trusting.tenant_of(bodies.parse(trusting.TenantBody, asked.body))
     made = bootstrap.manage_tenants().open(draft, asked.actor)
-    key = answers.created_key(made.key, made.key_text)
-    body = answers.created_tenant(made.tenant, key, made.totp, made.totp_uri)
-    return http.reply(body, 201, {**_etag(made.tenant), "Location": f"/v1/tenants/{made.tenant.id}"})
+    return http.reply(_opened(made), 201, {**_etag(made.tenant), "Location": f"/v1/tenants/{made.tenant.id}"})
+
+
+def recover(asked: Asked, tenant_id: str) -> Response:
+    """Give a tenant that has lost them a new key and a new second factor, shown this once."""
+    if asked.body:
+        bodies.parse(bodies.EmptyBody, asked.body)
+    made = bootstrap.manage_tenants().recover(of(asked, tenant_id).id, asked.actor)
+    return http.reply(_opened(made), 200, _etag(made.tenant))
 
 
 def page(asked: Asked) -> Response:
@@ -44,6 +51,11 @@ def patch(asked: Asked, tenant_id: str) -> Response:
     new = trusting.patched(old, bodies.parse(trusting.TenantPatch, asked.body), allowed)
     changed = bootstrap.manage_tenants().change(old, new, asked.actor)
     return http.reply(answers.tenant(changed), 200, _etag(changed))
+
+
+def _opened(made: Opened) -> answers.CreatedTenantAnswer:
+    key = answers.created_key(made.key, made.key_text)
+    return answers.created_tenant(made.tenant, key, made.totp, made.totp_uri)
 
 
 def of(asked: Asked, tenant_id: str) -> Tenant:

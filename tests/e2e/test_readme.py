@@ -25,7 +25,10 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 MODULE = re.compile(r"`([\w/]+\.py)`")
 TASK = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
 # An answer that is an error ends the block, which curl by itself would only do with an option.
-HONEST = 'set -euo pipefail\ncurl() { command curl --fail-with-body "$@"; }\n'
+HONEST = f"""set -euo pipefail
+curl() {{ command curl --fail-with-body "$@"; }}
+make() {{ command make --no-print-directory -C {ROOT} "$@"; }}
+"""
 
 
 @dataclass(frozen=True, slots=True)

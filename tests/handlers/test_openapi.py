@@ -89,6 +89,7 @@ def test_what_changes_something_is_for_admins_and_what_is_read_for_viewers() -> 
         "list_audit": {Role.ADMIN},
         "list_keys": {Role.ADMIN},
         "create_tenant": {Role.OPERATOR},
+        "recover_tenant": {Role.OPERATOR},
         "list_tenants": {Role.OPERATOR, Role.VIEWER, Role.ADMIN},
         "get_tenant": {Role.OPERATOR, Role.VIEWER, Role.ADMIN},
         "patch_tenant": {Role.OPERATOR, Role.ADMIN},

@@ -8,8 +8,10 @@ import pyotp
 import pytest
 
 from chalicelib import bootstrap
-from chalicelib.domain.api_key import Role
+from chalicelib.domain.api_key import DEVELOPMENT_KEY, DEVELOPMENT_OPERATOR_KEY, Role
+from chalicelib.domain.step_up import DEVELOPMENT_SECRET, ElevatedAction
 from chalicelib.domain.tenant import Quotas
+from infra.package import ROOT
 from tests.handlers.relay import JSON, Answer, Relay
 
 DEFAULTS = {
@@ -152,6 +154,39 @@ def test_opening_and_changing_tenants_is_in_their_audit(operator: Relay) -> None
     assert (created["action"], created["actor"]["kind"]) == ("tenant.created", "operator")
     assert (changed["before"], changed["after"]) == ({"name": "Acme"}, {"name": "Two"})
     assert changed["actor"]["address"] == "192.0.2.7"
+
+
+def test_a_tenant_that_has_lost_everything_gets_new_keys_and_what_was_proven_is_void(operator: Relay) -> None:
+    shown = opened(operator)
+    old = admin_of(operator, shown)
+    proof = old.elevated()
+    assert old.post("/v1/keys", {"role": "viewer"}, proof).status == 201
+    renewed = operator.call("POST", f"/v1/tenants/{shown['id']}/recover").json
+    assert renewed["second_factor"]["secret"] != shown["second_factor"]["secret"]
+    assert old.post("/v1/keys", {"role": "viewer"}, proof).is_problem(
+        403, "step_up_required", "Relay-Step-Up"
+    )
+    now_s = bootstrap.clock().now_ms() // 1000
+    new = admin_of(operator, renewed)
+    lost, found = (pyotp.TOTP(each["second_factor"]["secret"]).at(now_s) for each in (shown, renewed))
+    actions = ["key_creation"]
+    assert new.post("/v1/step-up", {"code": lost, "actions": actions}).status == 403
+    assert new.post("/v1/step-up", {"code": found, "actions": actions}).status == 200
+    assert new.call("DELETE", f"/v1/keys/{shown['admin_key']['id']}").status == 204
+    recorded = [each["action"] for each in new.get("/v1/audit").json["items"]]
+    assert "tenant.recovered" in recorded
+
+
+def test_only_the_operator_recovers_a_tenant(guarded: Relay) -> None:
+    assert guarded.call("POST", "/v1/tenants/acme/recover").is_problem(403, "forbidden")
+
+
+def test_the_page_has_what_one_s_own_machine_begins_with() -> None:
+    page = (ROOT / "docs/tenants.md").read_text(encoding="utf-8")
+    for text in (DEVELOPMENT_KEY, DEVELOPMENT_SECRET, DEVELOPMENT_OPERATOR_KEY):
+        assert f"`{text}`" in page
+    for action in ElevatedAction:
+        assert f"| `{action}` |" in page
 
 
 @pytest.mark.parametrize("tenant_id", ["tn_1", "%23installation", "t" * 3_000, "acme"])

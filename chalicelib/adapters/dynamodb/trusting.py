@@ -104,6 +104,17 @@ class DynamoTenants:
         changed = Put(keys.tenant(new.id), tenant_row(new), same)
         return not self._tables.together([changed, recorded(record)])
 
+    def recover(self, factor: Factor, key: ApiKey, record: Record) -> None:
+        """Write a new second factor over a tenant's, and a new key beside its others."""
+        writes: list[Write] = [
+            Put(keys.second_factor(key.tenant), factor_row(factor)),
+            Insert(keys.api_key(key.tenant, key.id), key_row(key)),
+            Update(keys.lasting_keys(key.tenant), Change((), {}, {"lasting": 1})),
+            recorded(record),
+        ]
+        if self._tables.together(writes):
+            raise Unavailable("a new key's id was already taken, or its tenant is not there")
+
     def page(self, after: str, limit: int) -> Page[Tenant]:
         """List all tenants, newest first."""
         high = keys.listed_tenant(after).sk if after else "~"

@@ -83,6 +83,10 @@ class Tenants(Protocol):
         """Write a changed tenant if nobody changed it since it was read; False when somebody did."""
         ...
 
+    def recover(self, factor: Factor, key: ApiKey, record: Record) -> None:
+        """Write a new second factor over a tenant's, and a new key beside its others."""
+        ...
+
     def page(self, after: str, limit: int) -> Page[Tenant]:
         """List all tenants, newest first."""
         ...

@@ -2,7 +2,7 @@
 
 from chalicelib.domain.api_key import Role
 from chalicelib.domain.errors import ErrorCode
-from chalicelib.wire import answers, trusting
+from chalicelib.wire import answers, bodies, trusting
 from chalicelib.wire.operations.operation import (
     ADMINS_ONLY,
     ETAG,
@@ -65,6 +65,16 @@ TRUST = (
         roles=frozenset({Role.OPERATOR, Role.ADMIN}),
         headers=(IF_MATCH, STEP_UP),
         answers={202: Answer("It is being removed.", answers.TenantAnswer)},
+    ),
+    Operation(
+        method="POST",
+        path="/v1/tenants/{tenant_id}/recover",
+        id="recover_tenant",
+        says="Give a tenant that has lost them a new admin's key and second factor; the old factor is void.",
+        roles=OPERATOR_ONLY,
+        body=bodies.EmptyBody,
+        body_optional=True,
+        answers={200: Answer("The tenant, with what opens it.", answers.CreatedTenantAnswer, (ETAG,))},
     ),
     Operation(
         method="POST",
