@@ -3,6 +3,7 @@
 from chalice.app import Response
 
 from chalicelib import bootstrap
+from chalicelib.application.endpoints import not_found
 from chalicelib.application.ports import Asking
 from chalicelib.domain import audit, ids
 from chalicelib.domain.audit import Action
@@ -12,17 +13,28 @@ from chalicelib.handlers.http import Asked
 from chalicelib.wire import answers, bodies
 from chalicelib.wire.operations.audit import SUBJECT_MAX
 
-_FILTERS = ("action", "subject", "since", "until")
+_FILTERS = ("action", "subject", "since", "until", "tenant")
 
 
 def page(asked: Asked) -> Response:
     """List who changed what of a tenant's, newest first; for admins, as addresses and keys are named."""
-    asking = _asking(asked)
+    tenant, asking = _tenant(asked), _asking(asked)
     listing = " ".join(["audit", *(asked.query.get(each, "-") for each in _FILTERS)])
     after, limit = asked.page(listing, is_place=lambda place: ids.is_id(place, audit.PREFIX))
     now_ms = bootstrap.clock().now_ms()
-    found = bootstrap.auditing().page(asked.caller.tenant, asking, after, limit, now_ms)
+    found = bootstrap.auditing().page(tenant, asking, after, limit, now_ms)
     return http.listed([answers.audited(each) for each in found.items], listing, found.after)
+
+
+def _tenant(asked: Asked) -> str:
+    """Say whose audit is asked for: the operator names a tenant, also one that was purged."""
+    named = asked.query.get("tenant", asked.caller.tenant)
+    if asked.caller.is_operator:
+        if not 0 < len(named) <= SUBJECT_MAX:
+            raise _wrong("tenant", "the id of a tenant")
+    elif named != asked.caller.tenant:
+        raise not_found("tenant", named)
+    return named
 
 
 def _asking(asked: Asked) -> Asking:
@@ -35,7 +47,7 @@ def _asking(asked: Asked) -> Asking:
 
 
 def _moment_ms(text: str | None, field: str) -> int | None:
-    return None if text is None else max(0, bodies.moment_ms(text, field))
+    return None if text is None else max(0, bodies.moment_ms(text.replace(" ", "+"), field))
 
 
 def _action(text: str | None) -> Action | None:

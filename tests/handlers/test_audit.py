@@ -4,6 +4,7 @@ import pytest
 
 from chalicelib.domain.api_key import Role
 from tests.handlers.relay import Relay
+from tests.handlers.test_tenants import opened
 
 
 def test_a_change_is_told_with_who_what_before_and_after_when_and_from_where(guarded: Relay) -> None:
@@ -69,3 +70,18 @@ def test_who_is_no_admin_does_not_read_it(guarded: Relay) -> None:
 def test_another_tenant_s_is_not_there(guarded: Relay) -> None:
     guarded.endpoint()
     assert guarded.another("stranger").get("/v1/audit").json == {"items": [], "cursor": None}
+
+
+def test_the_operator_reads_a_tenant_s_by_its_name(operator: Relay) -> None:
+    shown = opened(operator)
+    listed = operator.get(f"/v1/audit?tenant={shown['id']}").json["items"]
+    assert [each["action"] for each in listed] == ["tenant.created"]
+    assert listed[0]["actor"] == {"kind": "operator", "key_id": "operator", "address": "192.0.2.7"}
+    assert operator.get("/v1/audit").is_problem(400, "field_invalid", "tenant")
+
+
+def test_who_is_no_operator_names_no_other(guarded: Relay) -> None:
+    guarded.endpoint()
+    assert guarded.get("/v1/audit?tenant=acme").status == 200
+    stranger = guarded.another("stranger")
+    assert stranger.get("/v1/audit?tenant=acme").is_problem(404, "not_found", "id")

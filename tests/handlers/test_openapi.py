@@ -86,7 +86,7 @@ def test_what_changes_something_is_for_admins_and_what_is_read_for_viewers() -> 
         "post_event": {Role.PRODUCER, Role.ADMIN},
         "post_events": {Role.PRODUCER, Role.ADMIN},
         "get_payload": {Role.ADMIN},
-        "list_audit": {Role.ADMIN},
+        "list_audit": {Role.OPERATOR, Role.ADMIN},
         "list_keys": {Role.ADMIN},
         "create_tenant": {Role.OPERATOR},
         "recover_tenant": {Role.OPERATOR},

@@ -45,6 +45,8 @@ def test_the_operator_purges_a_tenant_and_its_audit_stays(operator: Relay) -> No
     assert left == ["audit"]
     told = [row["action"]["S"] for row in operator.rows("audit") if row["pk"]["S"] == shown["id"]]
     assert told.count("tenant.purged") == 2
+    listed = operator.get(f"/v1/audit?tenant={shown['id']}&action=tenant.purged").json["items"]
+    assert [each["actor"]["kind"] for each in listed] == ["relay", "operator"]
 
 
 def test_an_admin_purges_its_own_tenant_with_the_second_factor_alone(operator: Relay) -> None:
