@@ -5,6 +5,20 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.leaks.plugin import (
+    pytest_configure,
+    pytest_runtest_logstart,
+    pytest_runtest_makereport,
+    pytest_unconfigure,
+)
+
+__all__ = [
+    "pytest_configure",
+    "pytest_runtest_logstart",
+    "pytest_runtest_makereport",
+    "pytest_unconfigure",
+]
+
 import chalicelib
 from tests import egress
 

@@ -60,7 +60,8 @@ class Customer:
     def __init__(self, stack: RelayStack, patience_s: float = 45) -> None:
         self.stack = stack
         self._patience_s = patience_s
-        self.api = httpx.Client(base_url=stack.api_url, timeout=30, trust_env=False)
+        watched = {"response": [self._watch]}
+        self.api = httpx.Client(base_url=stack.api_url, timeout=30, trust_env=False, event_hooks=watched)
         self.receiver = httpx.Client(base_url=stack.receiver_url, timeout=30, trust_env=False)
         self._run = uuid.uuid4().hex[:8]
         self._numbers = count(1)
@@ -75,6 +76,12 @@ class Customer:
     ) -> None:
         self.api.close()
         self.receiver.close()
+
+    def _watch(self, response: httpx.Response) -> None:
+        request = response.request
+        body = request.read()
+        where = f"{request.method} {request.url.path}"
+        self.stack.watch.exchange(request.headers, body, response.read(), where)
 
     def hook(self, target: str, **fields: object) -> Hook:
         """Register an endpoint at a path of the receiver or a whole URL, and hand its secret over.

@@ -10,19 +10,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import boto3
+from botocore.exceptions import BotoCoreError
 
 from infra.local.emulator import EmulatorName, free_port
 from infra.local.processes import ROOT
 from tests import egress
+from tests.leaks.tables import watch_tables
+from tests.leaks.watch import Watch
 
 START_WITHIN_S = 90.0
 STOP_WITHIN_S = 90.0
+_NOT_OURS = frozenset({"receiver.log"})
+"""What belongs to the other side, which may know its own secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,7 @@ class RelayStack:
         self.prefix = "relay-"
         self._arguments = arguments
         self._settings = settings or {}
+        self.watch = Watch()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -86,8 +93,26 @@ class RelayStack:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
+        self._watch_tables()
         self.stop()
         assert self.went_past_the_guard() == ""
+        self.no_secret_has_leaked()
+
+    def no_secret_has_leaked(self) -> None:
+        """Look for every secret of the stack's customers in its logs, its tables and its answers."""
+        for path in (*self.state.glob("*.out"), *self.state.glob("*.err"), *self.state.glob("logs/*.log")):
+            if path.name not in _NOT_OURS:
+                self.watch.seen(path.name, path.read_bytes())
+        leaks = self.watch.leaks()
+        self.watch.clear()
+        assert not leaks, "secrets have leaked:\n" + "\n".join(dict.fromkeys(leaks))
+
+    def _watch_tables(self) -> None:
+        """Read every table, where there is a secret to look for and the emulator still answers."""
+        if self.watch.knows_any and self._process is not None and self._process.poll() is None:
+            client = self.client("dynamodb")
+            with suppress(BotoCoreError):
+                watch_tables(self.watch, client, client.list_tables()["TableNames"])
 
     def start(self) -> None:
         """Start everything and wait until it serves; StackError with its own words when it does not."""

@@ -17,6 +17,8 @@ from chalicelib.domain.api_key import digest
 from infra.local.emulator import EmulatorName, free_port, running
 from infra.local.provision import Provisioned, provision
 from tests.handlers.relay import SHARED, Relay, clients_of, forget
+from tests.leaks.tables import watch_tables
+from tests.leaks.watch import WATCH
 from tests.receiver import Receiver
 
 MakeRelay = Callable[..., Relay]
@@ -111,9 +113,17 @@ def start(
 
 
 @pytest.fixture
-def make_relay(emulator: str, start: Start) -> MakeRelay:
+def make_relay(emulator: str, start: Start, clients: dict[str, Any]) -> Iterator[MakeRelay]:
     """Give what makes a Relay of its own with these settings; without any it is one of production."""
-    return lambda **settings: start(provision(emulator, f"h{next(_PREFIXES)}-"), settings)
+    made: list[Provisioned] = []
+
+    def make(**settings: str) -> Relay:
+        made.append(provision(emulator, f"h{next(_PREFIXES)}-"))
+        return start(made[-1], settings)
+
+    yield make
+    for each in made:
+        watch_tables(WATCH, clients["dynamodb"], each.tables.values())
 
 
 @pytest.fixture

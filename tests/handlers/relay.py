@@ -29,6 +29,7 @@ from infra.local.routing import RouteTable
 from infra.local.sqs_event import event_of as batch_of
 from infra.local.sqs_event import queue_arn
 from tests.handlers.contract import hold_to_contract
+from tests.leaks.watch import WATCH
 
 EVENTS = Path(__file__).parents[2] / "events"
 SHARDS = 4
@@ -89,7 +90,14 @@ def invoke(event: dict[str, Any]) -> Answer:
     response = response_of(json.loads(json.dumps(answer)), request, BINARY)
     headers = {name.lower(): value for name, value in response.headers}
     hold_to_contract(event["httpMethod"], event["resource"], response.status, headers, response.body)
+    asked = {name.lower(): value for name, value in named}
+    WATCH.exchange(asked, _body_of(event), response.body, f"{event['httpMethod']} {event['resource']}")
     return Answer(response.status, headers, response.body)
+
+
+def _body_of(event: Mapping[str, Any]) -> bytes:
+    body = event["body"] or ""
+    return base64.b64decode(body) if event["isBase64Encoded"] else str(body).encode()
 
 
 @dataclass(frozen=True, slots=True)
