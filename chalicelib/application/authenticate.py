@@ -9,6 +9,7 @@ from chalicelib.application.ports import Clock, Credential, Keys, Unavailable
 from chalicelib.domain import api_key
 from chalicelib.domain.api_key import DEVELOPMENT_ID, Role
 from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.domain.secret import Secret
 from chalicelib.domain.tenant import DEFAULT_TENANT, NOBODY, Tenant, development_tenant
 
 KNOWN_MAX = 10_000
@@ -94,11 +95,11 @@ class Authenticate:
     keyless: bool = False
     operator_digest: str = ""
 
-    def caller(self, authorization: str | None) -> Caller:
+    def caller(self, authorization: Secret | None) -> Caller:
         """Say who is asking, or raise RelayError."""
         if authorization is None and self.keyless:
             return self._anyone()
-        scheme, _, given = (authorization or "").partition(" ")
+        scheme, _, given = (authorization.reveal() if authorization else "").partition(" ")
         text = given.strip()
         names = api_key.names_in(text) if scheme.lower() == "bearer" else None
         if names is None:

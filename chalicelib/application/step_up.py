@@ -54,12 +54,12 @@ class StepUp:
         assertion = Assertion(caller.tenant, caller.key_id, tuple(actions), expires_s)
         return SteppedUp(assertion, Secret(assertion.signed(self._opened(caller, factor.signing))))
 
-    def require(self, caller: Caller, action: ElevatedAction, given: str | None) -> None:
+    def require(self, caller: Caller, action: ElevatedAction, given: Secret | None) -> None:
         """Raise RelayError unless a fresh assertion of this caller allows an action."""
         if given is None:
             raise required(action)
         signing = self._opened(caller, self._factor(caller).signing)
-        assertion = step_up.verified(given, signing)
+        assertion = step_up.verified(given.reveal(), signing)
         now_s = self.clock.now_ms() // 1000
         if assertion is None or not assertion.allows(caller.tenant, caller.key_id, action, now_s):
             raise required(action)

@@ -17,6 +17,7 @@ from chalicelib.application.step_up import HEADER
 from chalicelib.domain.audit import Actor, ActorKind
 from chalicelib.domain.delivery import Status
 from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.domain.secret import Secret
 from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.domain.tenant import TenantState
 from chalicelib.handlers import problems
@@ -67,13 +68,17 @@ class Api(Chalice):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request: the caller, the body's exact bytes, headers in lower case, the query, whence it came."""
+    """One request: the caller, the body's exact bytes, headers in lower case, the query, whence it came.
+
+    The headers are without credentials: of those, `proof` is what allows an elevated action.
+    """
 
     caller: Caller
     body: bytes = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     query: Mapping[str, str]
     address: str = ""
+    proof: Secret | None = None
 
     @property
     def actor(self) -> Actor:
@@ -83,7 +88,7 @@ class Asked:
 
     def elevated(self, action: ElevatedAction) -> None:
         """Raise RelayError unless a fresh assertion for an action comes with the request."""
-        bootstrap.step_up().require(self.caller, action, self.headers.get(_STEP_UP))
+        bootstrap.step_up().require(self.caller, action, self.proof)
 
     def as_read(self, version: int, stale: Callable[[], RelayError]) -> None:
         """Raise RelayError unless the request names the version that it changes."""
@@ -213,14 +218,21 @@ def _asked(request: Request | None) -> Asked:
     headers = _headers(request)
     query: Mapping[str, str] = request.query_params or {}
     operation = operations.find(request.method, request.path)
-    caller = bootstrap.authenticate().caller(headers.get("authorization"))
+    caller = bootstrap.authenticate().caller(_taken(headers, "authorization"))
     bootstrap.admit_requests().admit(caller, events=int(operation.id == _POSTS_ONE))
     caller.must_be(*operation.roles or ())
     _only_known(query, operation)
     if operation.method != "GET" and caller.account.state is TenantState.PURGING:
         raise _PURGING
     address = str((request.context.get("identity") or {}).get("sourceIp") or "")
-    return Asked(caller, _body(request), headers, query, address)
+    proof = _taken(headers, _STEP_UP)
+    return Asked(caller, _body(request), headers, query, address, proof)
+
+
+def _taken(headers: dict[str, str], name: str) -> Secret | None:
+    """Take a credential out of the headers, so that whatever shows those shows it not."""
+    given = headers.pop(name, None)
+    return None if given is None else Secret(given)
 
 
 def _only_known(query: Mapping[str, str], operation: Operation) -> None:

@@ -245,3 +245,14 @@ class TestEnding:
     def test_no_such_text_names_an_endpoint(self, body: str) -> None:
         with pytest.raises(NotABellError):
             load_ending(body)
+
+
+def test_an_unsubscribe_or_a_delete_that_the_store_refuses_is_no_false_yes(relay: Relay) -> None:
+    """What still stands may be sent, so its owner is not told otherwise; a disable needs no subscriptions."""
+    made = relay.endpoint(event_types=["order.*"])
+    relay.drop_table("subs")
+    assert relay.patch(made, {"event_types": ["user.*"]}).is_problem(503, "unavailable")
+    assert relay.delete(made).is_problem(503, "unavailable")
+    shown = relay.get(f"/v1/endpoints/{made['id']}").json
+    assert (shown["event_types"], shown["state"], shown["version"]) == (["order.*"], "enabled", 1)
+    assert disable(relay, made)["state"] == "disabled"

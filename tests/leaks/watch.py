@@ -101,7 +101,7 @@ class Watch:
 def _json(body: bytes) -> Any:  # noqa: ANN401 - whatever was sent
     try:
         return json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

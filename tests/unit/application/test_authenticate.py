@@ -23,6 +23,7 @@ from chalicelib.domain.api_key import (
 from chalicelib.domain.audit import RELAY, Action, Record
 from chalicelib.domain.endpoint import WrappedSecret
 from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.domain.secret import Secret
 from chalicelib.domain.tenant import DEFAULT_TENANT, Quotas, Tenant, development_tenant
 from tests.fakes.fixed_clock import FixedClock
 from tests.fakes.memory_tables import MemoryTables
@@ -80,7 +81,7 @@ def record() -> Record:
 
 def is_refused(process: Authenticate, key: str = KEY) -> bool:
     try:
-        process.caller(f"Bearer {key}")
+        process.caller(Secret(f"Bearer {key}"))
     except RelayError as refused:
         return refused.code is ErrorCode.UNAUTHENTICATED
     return False
@@ -88,7 +89,7 @@ def is_refused(process: Authenticate, key: str = KEY) -> bool:
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 def test_a_key_opens_its_tenant_in_its_role(world: World, scheme: str) -> None:
-    assert world.process().caller(f"{scheme} {KEY}") == Caller("acme", Role.PRODUCER, "k1", ACME)
+    assert world.process().caller(Secret(f"{scheme} {KEY}")) == Caller("acme", Role.PRODUCER, "k1", ACME)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_a_key_opens_its_tenant_in_its_role(world: World, scheme: str) -> None:
 )
 def test_everything_else_is_refused_alike(world: World, header: str | None) -> None:
     with pytest.raises(RelayError) as refused:
-        world.process().caller(header)
+        world.process().caller(None if header is None else Secret(header))
     assert refused.value.code is ErrorCode.UNAUTHENTICATED
     assert refused.value.detail == "The API key is missing or not valid."
 
@@ -131,7 +132,7 @@ def test_only_where_it_is_allowed_no_key_is_the_default_tenant_s(world: World) -
 def test_the_development_key_is_the_default_tenant_s(world: World) -> None:
     world.tenants.create(development_tenant(5), FACTOR, development_key(), record())
     expected = Caller(DEFAULT_TENANT, Role.ADMIN, DEVELOPMENT_ID, development_tenant(5))
-    assert world.process().caller(f"Bearer {DEVELOPMENT_KEY}") == expected
+    assert world.process().caller(Secret(f"Bearer {DEVELOPMENT_KEY}")) == expected
     assert world.process(keyless=True).caller(None) == expected
 
 
@@ -139,13 +140,13 @@ def test_a_key_whose_tenant_is_not_there_opens_nothing_but_on_one_s_own_machine(
     key = "relay_nobody.k1.secret"
     world.keys.put(ApiKey("nobody", "k1", digest(key), Role.ADMIN))
     assert is_refused(world.process(), key)
-    assert world.process(keyless=True).caller(f"Bearer {key}").account == Tenant("nobody")
+    assert world.process(keyless=True).caller(Secret(f"Bearer {key}")).account == Tenant("nobody")
 
 
 def test_the_operator_is_known_by_the_hash_of_the_key(world: World) -> None:
     world.reads()
     process = world.process(operator=digest(OPERATOR_KEY))
-    caller = process.caller(f"Bearer {OPERATOR_KEY}")
+    caller = process.caller(Secret(f"Bearer {OPERATOR_KEY}"))
     assert (caller.tenant, caller.role) == ("", Role.OPERATOR)
     assert is_refused(process, OPERATOR_KEY + "x")
     assert is_refused(world.process(), OPERATOR_KEY)
@@ -164,7 +165,7 @@ def test_a_thousand_requests_read_the_key_once_and_write_nothing(world: World) -
     process = world.process()
     world.reads()
     for _ in range(1_000):
-        process.caller(f"Bearer {KEY}")
+        process.caller(Secret(f"Bearer {KEY}"))
     assert world.reads() == 1
 
 
@@ -230,10 +231,10 @@ def test_a_clock_that_was_set_back_prolongs_nothing(world: World) -> None:
 
 def test_changed_quotas_hold_within_a_minute(world: World) -> None:
     process = world.process()
-    assert process.caller(f"Bearer {KEY}").account.quotas.endpoints == 7
+    assert process.caller(Secret(f"Bearer {KEY}")).account.quotas.endpoints == 7
     world.tenants.replace(ACME, replace(ACME, quotas=Quotas(endpoints=8)).next_to(ACME), record())
     world.clock.advance(ms=KEEP_MS)
-    assert process.caller(f"Bearer {KEY}").account.quotas.endpoints == 8
+    assert process.caller(Secret(f"Bearer {KEY}")).account.quotas.endpoints == 8
 
 
 def test_a_use_is_noted_every_few_minutes_however_many_processes_there_are(world: World) -> None:
@@ -243,7 +244,7 @@ def test_a_use_is_noted_every_few_minutes_however_many_processes_there_are(world
     for _ in range(60 * 15):
         world.clock.advance(ms=1_000)
         for each in processes:
-            each.caller(f"Bearer {KEY}")
+            each.caller(Secret(f"Bearer {KEY}"))
         noted.add((world.key("k1").used_ms - began_ms) // 1000)
     assert noted == {0, 300, 600, 900}
     writes = [step for step in world.tables.faults.steps if step.method == "each"]

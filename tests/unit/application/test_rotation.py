@@ -21,6 +21,7 @@ from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.signing import SignatureForm, SignatureKey
 from tests.fakes.scripted_sender import Sent
+from tests.unit.application.interruptions import meanwhile
 from tests.unit.application.process import Process
 from tests.unit.application.world import FAILS, OK, TENANT, World
 from tests.unit.domain.examples import endpoint as example
@@ -137,6 +138,21 @@ def test_a_rotation_is_used_by_the_very_next_attempt_also_of_a_warm_function(
     first, second = world.sends(delivery)
     assert verified_by(first, new) == [False]
     assert verified_by(second, new) == [True]
+
+
+def test_a_rotation_acknowledged_after_the_admission_signs_what_was_admitted(world: World) -> None:
+    endpoint = world.endpoint()
+    (delivery,) = world.deliveries(1)
+    made: list[Rotated] = []
+    process = Process(world)
+    meanwhile(
+        process,
+        lambda: made.append(rotate(world, endpoint, overlap_s=0)),
+        lambda _: bool(process.faults.steps[2:]),
+    )
+    world.deliver(process)
+    (sent,) = world.sends(delivery)
+    assert verifies(sent, secret_of(made[0]))
 
 
 def test_a_rotation_of_a_version_that_is_gone_makes_nothing(world: World) -> None:
