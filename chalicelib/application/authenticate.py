@@ -73,8 +73,9 @@ class KnownKeys:
     def change(self, credential: Credential) -> None:
         """Remember a known key otherwise, for no longer than it was to be."""
         names = credential.key.tenant, credential.key.id
-        if names in self._read:
-            self._read[names] = (self._read[names][0], credential)
+        read_ms, known = self._read.get(names, (0, None))
+        if known is not None:
+            self._read[names] = (read_ms, credential)
 
     def forget(self, tenant: str, key_id: str) -> None:
         """Forget a key at once: it was revoked here."""

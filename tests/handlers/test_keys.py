@@ -1,5 +1,6 @@
 """API keys over the API: made once, listed without themselves, revoked everywhere."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from chalicelib import bootstrap
 from chalicelib.domain.api_key import USE_NOTED_EVERY_MS, digest
+from tests.fakes.fixed_clock import FixedClock
 from tests.handlers.relay import Answer, Relay, forget
 
 
@@ -95,6 +97,46 @@ def test_a_revoked_key_is_refused_where_it_was_revoked_and_in_a_new_process_at_o
     assert holder.get("/v1/endpoints").status == 401
     again = guarded.call("DELETE", f"/v1/keys/{shown['id']}")
     assert again.is_problem(404, "not_found", "id")
+
+
+def test_a_key_revoked_elsewhere_is_refused_within_a_minute_where_it_was_known(
+    guarded: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = made(guarded)
+    stopped = FixedClock(bootstrap.clock().now_ms())
+    monkeypatch.setattr(bootstrap, "clock", lambda: stopped)
+    forget()
+    holder = as_holder(guarded, shown["key"])
+    assert holder.get("/v1/endpoints").status == 200
+    (row,) = (each for each in guarded.rows("tenants") if each["sk"]["S"].endswith(shown["id"]))
+    guarded.aws("dynamodb").delete_item(
+        TableName=guarded.made.tables["tenants"], Key={name: row[name] for name in ("pk", "sk")}
+    )
+    seconds = 0
+    while holder.get("/v1/endpoints").status == 200:
+        stopped.advance(ms=1_000)
+        seconds += 1
+    assert seconds == bootstrap.settings().key_cache_secs < 60
+
+
+def test_a_hundred_events_read_the_tenants_table_once(guarded: Relay) -> None:
+    shown = made(guarded, role="producer")
+    holder = as_holder(guarded, shown["key"])
+    holder.event()
+    asked: list[str] = []
+    client = bootstrap.client("dynamodb")
+    table = guarded.made.tables["tenants"]
+
+    def note(params: dict[str, Any], **_: object) -> None:
+        asked.extend([table] if table in json.dumps(params, default=str) else [])
+
+    client.meta.events.register_last("before-parameter-build.dynamodb", note)
+    try:
+        for _ in range(100):
+            holder.event()
+    finally:
+        client.meta.events.unregister("before-parameter-build.dynamodb", note)
+    assert asked == []
 
 
 def test_a_key_may_revoke_itself(guarded: Relay) -> None:
