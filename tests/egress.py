@@ -6,11 +6,16 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from urllib.parse import urlsplit
 
+from botocore import httpsession
+
+from chalicelib.adapters import aws_json
 from chalicelib.adapters.http import dial
 
 VARIABLE = "RELAYTEST_EGRESS"
 """Names the file that a watched process writes a line into for each connection that is neither."""
 _DIALLING = dial.dial.__code__
+_CALLING_AWS = {aws_json.__file__, httpsession.__file__}
+"""Who connects to AWS, or to the emulator that a test has given them: never to an endpoint."""
 
 
 def watch(tell: Callable[[str], None], is_ours: Callable[[CodeType], bool]) -> None:
@@ -39,11 +44,11 @@ def watch_all(path: str) -> None:
 
 
 def _went_past(is_ours: Callable[[CodeType], bool]) -> bool:
-    """Look through the callers: somebody of ours, and nobody who dials for the guard."""
+    """Look through the callers: somebody of ours, and nobody who dials for the guard or calls AWS."""
     frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - the one way to see who calls
     ours = False
     while frame is not None:
-        if frame.f_code is _DIALLING:
+        if frame.f_code is _DIALLING or frame.f_code.co_filename in _CALLING_AWS:
             return False
         ours = ours or is_ours(frame.f_code)
         frame = frame.f_back
