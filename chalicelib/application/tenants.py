@@ -12,7 +12,7 @@ from chalicelib.domain.audit import Action, Actor, Difference, Record, differenc
 from chalicelib.domain.endpoint import WrappedSecret
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import Secret
-from chalicelib.domain.tenant import Tenant
+from chalicelib.domain.tenant import Tenant, TenantState
 
 FIRST_KEY_NAME, RECOVERED_KEY_NAME = "first", "recovered"
 
@@ -54,6 +54,7 @@ class ManageTenants:
         Whatever the old factor has proven is void.
         """
         tenant = self.get(tenant_id)
+        must_stay(tenant)
         opened = self._opened(tenant, RECOVERED_KEY_NAME)
         change = Difference({}, {"key_id": opened.key.id})
         record = self._record(by, Action.TENANT_RECOVERED, tenant, change)
@@ -78,6 +79,7 @@ class ManageTenants:
 
     def change(self, old: Tenant, new: Tenant, actor: Actor) -> Tenant:
         """Write a changed tenant over the one that was read; raises RelayError if it has moved on."""
+        must_stay(old)
         changed = new.next_to(old)
         change = difference(audited.tenant(old), audited.tenant(changed))
         if not self.store.replace(old, changed, self._record(actor, Action.TENANT_CHANGED, old, change)):
@@ -106,6 +108,14 @@ class ManageTenants:
 
     def _new_id(self, prefix: str, now_ms: int) -> str:
         return ids.new_id(prefix, now_ms, self.dice.bits(ids.ENTROPY_BITS))
+
+
+def must_stay(tenant: Tenant) -> None:
+    """Raise RelayError for a tenant that is being purged: nothing of it can be changed any more."""
+    if tenant.state is TenantState.PURGING:
+        raise RelayError(
+            ErrorCode.TENANT_PURGING, "This tenant is being purged; nothing of it can be changed any more."
+        )
 
 
 def stale() -> RelayError:

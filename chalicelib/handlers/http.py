@@ -11,6 +11,7 @@ from typing import Any
 from chalice.app import Chalice, Request, Response
 
 from chalicelib import bootstrap
+from chalicelib.application import tenants
 from chalicelib.application.authenticate import Caller
 from chalicelib.application.ports import Extent, Unavailable
 from chalicelib.application.step_up import HEADER
@@ -19,7 +20,6 @@ from chalicelib.domain.delivery import Status
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.step_up import ElevatedAction
-from chalicelib.domain.tenant import TenantState
 from chalicelib.handlers import problems
 from chalicelib.wire import bodies, cursor, operations
 from chalicelib.wire.cursor import LIST_DEFAULT, LIST_MAX
@@ -29,9 +29,6 @@ ANY_TYPE = ["*/*"]
 JSON = "application/json"
 _UNAVAILABLE = RelayError(
     ErrorCode.UNAVAILABLE, "Relay could not do this just now; nothing was lost. Try again."
-)
-_PURGING = RelayError(
-    ErrorCode.TENANT_PURGING, "This tenant is being purged; nothing of it can be changed any more."
 )
 _INTERNAL = RelayError(
     ErrorCode.INTERNAL_ERROR,
@@ -222,8 +219,8 @@ def _asked(request: Request | None) -> Asked:
     bootstrap.admit_requests().admit(caller, events=int(operation.id == _POSTS_ONE))
     caller.must_be(*operation.roles or ())
     _only_known(query, operation)
-    if operation.method != "GET" and caller.account.state is TenantState.PURGING:
-        raise _PURGING
+    if operation.method != "GET":
+        tenants.must_stay(caller.account)
     address = str((request.context.get("identity") or {}).get("sourceIp") or "")
     proof = _taken(headers, _STEP_UP)
     return Asked(caller, _body(request), headers, query, address, proof)

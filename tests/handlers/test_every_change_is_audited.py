@@ -156,6 +156,11 @@ def _create_tenant(case: Case) -> Request:
     return lambda: case.kept(case.operator.post("/v1/tenants", {"name": "Another"}))
 
 
+def _recover(case: Case) -> Request:
+    path = f"/v1/tenants/{case.tenant['id']}/recover"
+    return lambda: case.kept(case.operator.call("POST", path))
+
+
 def _patch_tenant(case: Case) -> Request:
     path = f"/v1/tenants/{case.tenant['id']}"
     headers = {**JSON, **case.version(path)}
@@ -189,6 +194,7 @@ MADE: Mapping[str, tuple[Action, Callable[[Case], Request]]] = {
     "cancel_replay": (Action.REPLAY_CANCELLED, _turn("cancel")),
     "create_tenant": (Action.TENANT_CREATED, _create_tenant),
     "patch_tenant": (Action.TENANT_CHANGED, _patch_tenant),
+    "recover_tenant": (Action.TENANT_RECOVERED, _recover),
     "purge_tenant": (Action.TENANT_PURGED, _purge),
     "create_key": (Action.KEY_CREATED, _create_key),
     "revoke_key": (Action.KEY_REVOKED, _revoke),
@@ -233,7 +239,7 @@ def test_a_change_leaves_one_record_of_who_what_when_and_from_where(case: Case, 
     assert answer.status in operation.answers, answer.body
     (row,) = [row for name, row in told(case).items() if name not in before]
     assert row["action"]["S"] == action
-    by_operator = operation.id == "create_tenant"
+    by_operator = operation.id in {"create_tenant", "recover_tenant"}
     _, admin_key = names_in(case.admin.key or "") or ("", "")
     assert row["actor_kind"]["S"] == ("operator" if by_operator else "key")
     assert row["actor_id"]["S"] == ("operator" if by_operator else admin_key)

@@ -92,6 +92,11 @@ def test_from_then_on_whatever_would_change_something_is_refused(operator: Relay
         answer = admin.call(each.method, path, b"{}", JSON)
         assert answer.is_problem(403, "tenant_purging"), each.id
     assert admin.get("/v1/endpoints").status == 200
+    path = f"/v1/tenants/{shown['id']}"
+    headers = {**JSON, "If-Match": '"2"'}
+    assert operator.call("PATCH", path, b'{"name":"b"}', headers).is_problem(403, "tenant_purging")
+    assert operator.call("POST", f"{path}/recover").is_problem(403, "tenant_purging")
+    assert purge(operator, shown["id"], etag='"2"').json["state"] == "purging"
 
 
 def died(relay: Relay, receiver: Receiver, count: int) -> Any:  # noqa: ANN401 - the answer's JSON
