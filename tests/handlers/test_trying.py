@@ -33,7 +33,8 @@ def try_out(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> Try:
 
 
 def test_the_attempt_comes_back(relay: Relay, receiver: Receiver, try_out: Try) -> None:
-    made = relay.endpoint(url=receiver.url("/verify"), event_types=["order.paid"])
+    wants = {"event_types": ["order.paid"], "filter": {"country": ["NZ"]}}
+    made = relay.endpoint(url=receiver.url("/verify"), **wants)
     receiver.add_secret(made["secret"])
     answer = try_out(made["id"])
     assert (answer.status, answer.json["status"], answer.json["waits_for"]) == (200, "succeeded", None)

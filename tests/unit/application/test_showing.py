@@ -1,19 +1,28 @@
 """What may be seen of attempts: only where a tenant has marked something is anything else read."""
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.adapters.dynamodb.trusting import DynamoTenants
+from chalicelib.application.inspect import Inspect
 from chalicelib.application.showing import BodyShown, Showing
 from chalicelib.domain.delivery import Attempt
 from chalicelib.domain.outcome import Fault, Outcome, Reply
 from chalicelib.domain.redaction import MASK
 from chalicelib.domain.tenant import Tenant
+from chalicelib.wire import answers
 from tests.fakes.scripted_sender import Answer
 from tests.unit.application.world import LARGE, TENANT, World
+from tests.unit.domain.examples import FEW
+from tests.unit.domain.payloads import PATHS, marked_payloads
 
 BODY = json.dumps({"card": "4111111111111111", "n": 1}).encode()
 SAID = b"thanks for 4111111111111111"
@@ -97,3 +106,42 @@ def test_relay_s_own_words_are_shown_and_those_that_quote_an_endpoint_are_looked
     gone = [replace(each, event_id=event_id[:-1] + "0") for each in told]
     seen = showing(world, "$.card").attempts(TENANT, gone)
     assert [each.detail for each in seen] == ["no answer in time", MASK]
+
+
+def texts_of(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
+    """Give every text in a JSON value, and those in texts that are JSON themselves."""
+    if isinstance(value, dict):
+        yield from (text for pair in value.items() for each in pair for text in texts_of(each))
+    elif isinstance(value, list):
+        yield from (text for each in value for text in texts_of(each))
+    else:
+        yield str(value)
+        if isinstance(value, str):
+            with suppress(ValueError):
+                parsed = json.loads(value)
+                yield from texts_of(parsed) if isinstance(parsed, dict | list) else ()
+
+
+@FEW
+@given(marked_payloads(14), st.sampled_from(["as it came", "in words", "cut"]), st.sampled_from([200, 404]))
+def test_whatever_the_payload_no_view_says_a_marked_value(
+    made: tuple[dict[str, Any], list[str]], how: str, code: int
+) -> None:
+    payload, secret = made
+    body = json.dumps(payload).encode()
+    said = {"as it came": body, "in words": "; ".join(secret).encode(), "cut": body[: len(body) // 2]}[how]
+    world = World()
+    world.sender.script = lambda _: Answer(Reply(status=code, body=said, truncated=how == "cut"))
+    world.endpoint()
+    (delivery_id,) = world.post(body=body)["delivery_ids"]
+    world.work_off()
+    it, show = world.usual, showing(world, *PATHS)
+    (told,) = show.deliveries(TENANT, [it.questions.delivery(TENANT, delivery_id)])
+    views = [
+        answers.delivery(told),
+        *(answers.listed_attempt(each) for each in show.attempts(TENANT, attempts(world))),
+        answers.inspected(Inspect(it.questions, show).run(TENANT, delivery_id)),
+    ]
+    shown = [text for view in views for text in texts_of(json.loads(json.dumps(view)))]
+    assert told.attempts
+    assert not [each for each in secret for text in shown if each in text]
