@@ -35,8 +35,11 @@ class MeasureBacklog:
     work: Work
     clock: Clock
 
-    def of(self, tenant: str, endpoint_id: str) -> Measured:
-        """Measure what an endpoint is owed, less what is bound to end unsent; raises RelayError."""
+    def of(self, tenant: str, endpoint_id: str, most: int = COUNT_MAX) -> Measured:
+        """Measure what an endpoint is owed, less what is bound to end unsent; raises RelayError.
+
+        At most so many are counted.
+        """
         endpoint = self.endpoints.get(tenant, endpoint_id) if ids.is_id(endpoint_id, "ep") else None
         if endpoint is None:
             raise not_found("endpoint", endpoint_id)
@@ -44,13 +47,13 @@ class MeasureBacklog:
         gate = self.gates.read([owner]).get(owner)
         rows: list[Owed] = []
         for number in lanes_of(endpoint, gate):
-            rows += self.work.peek(Lane(*owner, number), COUNT_MAX + 1 - len(rows))
-            if len(rows) > COUNT_MAX:
+            rows += self.work.peek(Lane(*owner, number), most + 1 - len(rows))
+            if len(rows) > most:
                 break
-        waiting = [ids.created_ms(row.delivery_id) for row in rows[:COUNT_MAX] if self._waits(endpoint, row)]
+        waiting = [ids.created_ms(row.delivery_id) for row in rows[:most] if self._waits(endpoint, row)]
         size = len(waiting)
         drain_s = -(-size // endpoint.limits.rate_per_second)
-        return Measured(size, len(rows) <= COUNT_MAX, min(waiting, default=0), drain_s)
+        return Measured(size, len(rows) <= most, min(waiting, default=0), drain_s)
 
     def _waits(self, endpoint: Endpoint, row: Owed) -> bool:
         now_ms = self.clock.now_ms()

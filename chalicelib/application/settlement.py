@@ -5,7 +5,7 @@ any two writes, the next holder finishes what is left. A failure is one transact
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
@@ -84,13 +84,14 @@ class Settlement:
             return None
         reply = without_echo(finished.reply, sent.request)
         verdict = judge(reply, datetime.fromtimestamp(finished.ended_ms / 1000, UTC))
-        # A test that fails says nothing of its endpoint; one that succeeds may end what is held against it.
-        if not sent.test or verdict.outcome is Outcome.SUCCESS:
-            visit.told.append(told_of(verdict, reply))
         held = self.holding.of(visit, sent, finished.began_ms)
         turn_ms = -(-max(sent.turn_us, sent.paced_us) // 1000)
         timing = Timing(finished.began_ms, finished.ended_ms, self.dice.jitter(), held, turn_ms, sent.kept)
         step = after_send(owed, reply, verdict, endpoint.retry_profile, timing)
+        # A test that fails says nothing of its endpoint; one that succeeds may end what is held against it.
+        if not sent.test or verdict.outcome is Outcome.SUCCESS:
+            times_ms = (reply.total_ms, max(0, finished.began_ms - owed.ready_ms))
+            visit.told.append(replace(told_of(verdict, reply), times_ms=times_ms))
         if sent.test:
             step = tried_once(step, finished.ended_ms)
         if isinstance(step, Again):
@@ -187,10 +188,15 @@ class Settlement:
         return self._moved_on(visit, self._open(visit, gate) if gates.overfull(gate, self.rules) else gate)
 
     def _settle_again(self, visit: Visit, claim: Claim, gate: Gate) -> Gate | None:
-        """Settle by the gate as it is now; only when the breaker has turned are the words lost."""
-        for _ in range(TRIES):
+        """Settle by the gate as it is now; only when the breaker has turned are the words lost.
+
+        The last try does without durations, of which many at once may keep beginning buckets.
+        """
+        for left in reversed(range(TRIES)):
             if gate.epoch != claim.lease.epoch:
                 break
+            if not left:
+                visit.told = [replace(each, times_ms=None) for each in visit.told]
             now_us = self.clock.now_us()
             self.holding.note(self.holding.not_noted(visit, Leaving(gate), now_us))
             change = self._settled(visit, Leaving(gate), now_us)

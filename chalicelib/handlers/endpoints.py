@@ -12,9 +12,10 @@ from chalicelib.domain.signing import SignatureKey
 from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
-from chalicelib.wire import answers, bodies
+from chalicelib.wire import answers, bodies, cursor
 
 _NO_HOUR_YET = 9_999_999
+_STATS_BACKLOG = 1_000
 _VERSION = re.compile(r'"([0-9]{1,15})"', re.ASCII)
 
 
@@ -155,7 +156,9 @@ def stats(asked: Asked, endpoint_id: str) -> Response:
     after, limit = asked.page(listing, is_place=_is_hour)
     before = int(after) if after else _NO_HOUR_YET
     found = bootstrap.questions().hours(asked.caller.tenant, endpoint_id, before, limit)
-    return http.listed([answers.hour(each) for each in found.items], listing, found.after)
+    measure = bootstrap.measure_backlog()
+    waits = None if after else measure.of(asked.caller.tenant, endpoint_id, _STATS_BACKLOG)
+    return http.reply(answers.stats(endpoint_id, found.items, cursor.dump(listing, found.after), waits))
 
 
 def _is_hour(place: str) -> bool:

@@ -29,7 +29,8 @@ def hours(stores: Stores, of: Endpoint, before: int = ALL, limit: int = 10) -> l
 def test_an_hour_is_written_once_beside_attempts_and_holds(stores: Stores) -> None:
     made = created(stores)
     owed = posted(stores, 1, made)
-    tally = Tally(HOUR, 5, 2, 1)
+    held = {HoldReason.RATE_LIMIT: 12_000, HoldReason.BREAKER_OPEN: 7}
+    tally = Tally(HOUR, 5, 2, 1, {0: 1, 17: 4}, {3: 5}, held)
     spell = Spell(HoldReason.RATE_LIMIT, NOW_US, NOW_US + 1)
     notes: list[tuple[tuple[str, str], Spell | Tally]] = [
         ((TENANT, made.id), spell),
@@ -56,14 +57,16 @@ def test_what_the_gate_still_counts_is_among_them_and_never_twice(stores: Stores
     made = created(stores)
     noted(stores, made, Tally(HOUR - 2, 1, 0, 0))
     running = {"hour": HOUR, "hour_base": [10, 2, 1], "sent": 17, "failed": 5, "timeouts": 2}
-    past = {"hour_past": [HOUR - 1, 9, 2, 1]}
+    past = {"hour_past": Tally(HOUR - 1, 9, 2, 1, {5: 9}, {6: 9}, {HoldReason.RAMP: 1}).record()}
+    running |= {"C5": 7, "C9": 0, "P0": 7}
     (changed,) = stores.gates.change([((TENANT, made.id), Change((), {**running, **past}, {}))])
     assert changed.made
-    expected = [Tally(HOUR, 7, 3, 1), Tally(HOUR - 1, 9, 2, 1), Tally(HOUR - 2, 1, 0, 0)]
+    handed_on = Tally(HOUR - 1, 9, 2, 1, {5: 9}, {6: 9}, {HoldReason.RAMP: 1})
+    expected = [Tally(HOUR, 7, 3, 1, {5: 7}, {0: 7}), handed_on, Tally(HOUR - 2, 1, 0, 0)]
     assert hours(stores, made) == expected
     assert hours(stores, made, limit=2) == expected[:2]
     assert hours(stores, made, before=HOUR) == expected[1:]
-    noted(stores, made, Tally(HOUR - 1, 9, 2, 1))
+    noted(stores, made, handed_on)
     assert hours(stores, made) == expected
 
 

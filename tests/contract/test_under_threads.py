@@ -33,7 +33,9 @@ from chalicelib.domain.endpoint import (
     Limits,
     Ordering,
 )
-from chalicelib.domain.gate import Ask, Claim, Gate, Grant, Rules
+from chalicelib.domain.gate import Ask, Claim, Gate, Grant, Leaving, Rules, Tally, Told
+from chalicelib.domain.histogram import bucket_of
+from chalicelib.domain.outcome import Evidence
 from tests.contract.busy_history import BusyHistory, pages, whole
 from tests.contract.given import (
     NOW_MS,
@@ -304,6 +306,50 @@ class TestGate:
         gate = self.gate(many[0], owner)
         assert gate.leases == {"0": winner.lease}
         assert gate.slots == 100 - winner.lease.count
+
+    def visit(
+        self, stores: Stores, owner: tuple[str, str], lane: str, now: int, took_ms: Sequence[int]
+    ) -> list[Tally]:
+        """Send and settle, again by the gate as it then is while others were first; hours handed on."""
+        admitted = self.admit(stores, owner, lane, now, len(took_ms))
+        assert admitted is not None
+        claim, gate = admitted
+        told = [Told(Evidence.ALIVE, times_ms=(each, each)) for each in took_ms]
+        noted: list[Tally] = []
+        for _ in range(100):
+            noted += [gate.hour_past] if gate.hour_past else []
+            (made,) = stores.gates.change(
+                [(owner, gates.settle(claim, told, now, self.RULES, Leaving(gate)))]
+            )
+            if made.made:
+                return noted
+            assert made.gate is not None
+            gate = made.gate
+        raise AssertionError("it is not settled")
+
+    def test_every_duration_is_in_one_hour(self, many: list[Stores]) -> None:
+        """Sixteen lanes begin the same buckets at once, twice, with an hour between."""
+        owner = self.opened(many[0], self.limits(100_000, 100_000, 1_000))
+        noted: list[Tally] = []
+        now = NOW_US
+        for hour in range(3):
+            now = NOW_US + hour * gates.HOUR
+            visits = [
+                partial(self.visit, stores, owner, str(lane), now, [3, 50 * (1 + lane % 4), 50])
+                for lane, stores in enumerate(many)
+            ]
+            noted += itertools.chain(*at_once(visits))
+        gate = self.gate(many[0], owner)
+        last = [gates.this_hour(gate, now), *([gate.hour_past] if gate.hour_past else [])]
+        hours = {each.hour: each for each in (*noted, *last)}
+        assert [hours[each].attempts for each in sorted(hours)] == [48, 48, 48]
+        for each in hours.values():
+            assert each.took == each.waited
+        in_all: Counter[int] = Counter()
+        for each in hours.values():
+            in_all.update(each.took)
+        took_ms = [3, 50] * AT_ONCE + [50 * (1 + lane % 4) for lane in range(AT_ONCE)]
+        assert in_all == Counter(bucket_of(each) for each in took_ms * 3)
 
     def test_every_update_counts(self, tables: Tables) -> None:
         key = Key("gates", "acme#counter")

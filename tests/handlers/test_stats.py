@@ -72,7 +72,41 @@ class TestStats:
         (hour,) = answer.json["items"]
         assert hour["hour"].endswith(":00:00.000Z")
         assert (hour["attempts"], hour["succeeded"], hour["failed"], hour["timed_out"]) == (2, 1, 1, 0)
-        assert answer.json["cursor"] is None
+        assert (answer.json["cursor"], hour["success_rate"]) == (None, 0.5)
+
+    def test_an_hour_has_percentiles_of_relay_s_time_and_of_its_receiver_s(
+        self, relay: Relay, receiver: Receiver
+    ) -> None:
+        made = relay.endpoint(
+            url=receiver.script("slowly", {"status": 200}, {"status": 200, "delay_ms": 300})
+        )
+        delivered(relay, 2)
+        answer = relay.get(f"/v1/endpoints/{made['id']}/stats").json
+        (hour,) = answer["items"]
+        took, waited = hour["consumer_ms"], hour["platform_ms"]
+        assert took["p50"] < 250 <= took["p95"] == took["p99"] < 600
+        assert waited["p50"] <= waited["p95"] <= waited["p99"]
+        assert answer["percentiles_within_percent"] == 15
+        assert hour["held_s"].keys() == {"rate_limit", "breaker_open", "endpoint_cap", "disabled", "ramp"}
+
+    def test_an_hour_says_how_long_what_held_its_endpoint(self, relay: Relay, receiver: Receiver) -> None:
+        made = relay.endpoint(url=receiver.url("/sink"))
+        delivered(relay)
+        relay.call("POST", f"/v1/endpoints/{made['id']}/disable")
+        row = gate_row(relay, made)
+        relay.change("gates", row, off_from={"N": str(int(row["off_from"]["N"]) - 2_000_000)})
+        (hour,) = relay.get(f"/v1/endpoints/{made['id']}/stats").json["items"]
+        assert 0 < hour["held_s"]["disabled"] < 60
+        assert hour["held_s"]["rate_limit"] == 0
+
+    def test_what_waits_is_measured_for_the_first_page(self, relay: Relay) -> None:
+        made = relay.endpoint()
+        for _ in range(3):
+            relay.event()
+        answer = relay.get(f"/v1/endpoints/{made['id']}/stats").json
+        assert answer["items"] == []
+        assert answer["backlog"] == relay.get(f"/v1/endpoints/{made['id']}/backlog").json
+        assert answer["backlog"]["size"] == 3
 
     def test_hours_are_paged_newest_first(self, relay: Relay) -> None:
         made = relay.endpoint()

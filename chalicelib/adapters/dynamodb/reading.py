@@ -168,7 +168,7 @@ class DynamoReading:
         """Read what an endpoint's hours came to, newest first, from below an hour on."""
         at = keys.gate(tenant, endpoint_id)
         record = self._tables.get([at]).get(at)
-        running = _running(gates.read(record)) if record else []
+        running = _running(gates.read(record), now_ms * 1000) if record else []
         partition = keys.endpoint_partition(tenant, endpoint_id)
         span = Span("0", f"{before - 1:07d}", backwards=True)
         stretch = self._tables.query(keys.STATS, partition, span, limit)
@@ -227,9 +227,9 @@ class DynamoReading:
             high = stretch.records[-1]["sk"]
 
 
-def _running(gate: Gate) -> list[Tally]:
+def _running(gate: Gate, now_us: int) -> list[Tally]:
     """Give the hours that statistics may lack: the one that goes on, and the one before."""
-    hours = (gates.this_hour(gate), gate.hour_past)
+    hours = (gates.this_hour(gate, now_us), gate.hour_past)
     return [each for each in hours if each is not None and each.attempts]
 
 

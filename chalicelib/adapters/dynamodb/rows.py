@@ -20,6 +20,7 @@ from chalicelib.domain.endpoint import (
 )
 from chalicelib.domain.event import Event, packed, unpacked
 from chalicelib.domain.gate import HoldReason, Spell, Tally
+from chalicelib.domain.gate.record import durations_of, held_of, written
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.sent import Sent
@@ -340,13 +341,18 @@ def tally_row(tally: Tally) -> dict[str, Any]:
         "attempts": tally.attempts,
         "failed": tally.failed,
         "timed_out": tally.timed_out,
+        "took": written(tally.took),
+        "waited": written(tally.waited),
+        "held_ms": written(tally.held_ms),
         "ttl": retention.stats_until_s(tally.hour),
     }
 
 
 def tally_of(record: Record) -> Tally:
     """Read what an endpoint's requests of an hour came to."""
-    return Tally(int(record["sk"]), record["attempts"], record["failed"], record["timed_out"])
+    counts = (int(record["sk"]), record["attempts"], record["failed"], record["timed_out"])
+    durations = (durations_of(record.get("took", {})), durations_of(record.get("waited", {})))
+    return Tally(*counts, *durations, held_of(record.get("held_ms", {})))
 
 
 def ending_row(ending: Ending) -> dict[str, Any]:

@@ -6,11 +6,11 @@ left waiting; what goes out at the endpoint's pace meanwhile does not end it. Th
 never overlap, however much clocks differ: one begins when its predecessor ended, if the clock says earlier.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chalicelib.domain.change import Change, Op, Test
-from chalicelib.domain.gate.record import SECOND, Breaker, Gate, HoldReason, Spell
+from chalicelib.domain.gate.record import MS, SECOND, Breaker, Gate, HoldReason, Spell, written
 
 PAST_MAX = 4
 QUIET_FOR = 60 * SECOND
@@ -79,7 +79,8 @@ def end(gate: Gate, now: int) -> Change:
         return Change(same, {}, {})
     past = [each.record() for each in (*gate.held_past, over)][-PAST_MAX:]
     total = held_sum(gate, over.until) - _off(gate, over.until)
-    return Change(same, {"held_from": -over.until, "held_past": past, "held_sum": total}, {})
+    ended = {"held_from": -over.until, "held_past": past, "held_sum": total}
+    return Change(same, {**ended, "held_by": written(_with(gate.held_by, over))}, {})
 
 
 def spell_over(gate: Gate, now: int) -> Spell | None:
@@ -127,6 +128,21 @@ def held_between(gate: Gate, since: int, until: int) -> tuple[int, HoldReason | 
     held = sorted(part for part in parts if part[1] > 0)
     total = min(sum(length for _, length, _ in held), max(0, until - since))
     return total, held[-1][2] if held else None
+
+
+def held_until(gate: Gate, moment: int, now: int) -> dict[HoldReason, int]:
+    """Add up how many ms each reason had held an endpoint by a moment that is not long past."""
+    held = {**gate.held_by, HoldReason.DISABLED: (gate.held_off + _off(gate, now)) // MS}
+    if (over := spell_over(gate, now)) is not None:
+        held = _with(held, over)
+    for spell in _spells(gate, now):
+        since = max(0, spell.until - max(spell.since, moment))
+        held[spell.reason] = held.get(spell.reason, 0) - since // MS
+    return {reason: held_ms for reason, held_ms in held.items() if held_ms > 0}
+
+
+def _with(held: Mapping[HoldReason, int], over: Spell) -> dict[HoldReason, int]:
+    return {**held, over.reason: held.get(over.reason, 0) + (over.until - over.since) // MS}
 
 
 def _spells(gate: Gate, now: int) -> Iterator[Spell]:

@@ -42,7 +42,7 @@ def reconfigured(limits: Limits, before: Limits, *, enabled: bool, occasion: Occ
         sets["off_from"] = now if since is None else since
     elif since is not None:
         sets["off_past"] = [since, max(since, now)]
-        adds["held_sum"] = max(0, now - since)
+        adds |= {"held_sum": max(0, now - since), "held_off": max(0, now - since)}
     if occasion.moved or since is not None or not enabled:
         sets |= alerted(now)
     if occasion.moved or (enabled and since is not None):

@@ -8,9 +8,13 @@ from typing import Any
 from chalicelib.domain import bucket as buckets
 from chalicelib.domain.bucket import Bucket
 from chalicelib.domain.change import Record
+from chalicelib.domain.histogram import Histogram
 
 SECOND = buckets.SECOND
+MS = SECOND // 1_000
 TAKE_OVER_GRACE = 2 * SECOND
+TOOK, WAITED = "C", "P"
+"""How the attributes begin that count the hour's durations by bucket: the consumer's, and the platform's."""
 
 
 class Breaker(StrEnum):
@@ -71,16 +75,24 @@ class Spell:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What an endpoint's requests of an hour came to; the hour is counted from the epoch."""
+    """What an endpoint's requests of an hour came to; the hour is counted from the epoch.
+
+    `took` says how long the endpoint took to answer, `waited` how long what was sent had waited for it: both
+    in buckets. `held_ms` is how long the endpoint was held in that hour, by reason.
+    """
 
     hour: int
     attempts: int
     failed: int
     timed_out: int
+    took: Histogram = field(default_factory=dict)
+    waited: Histogram = field(default_factory=dict)
+    held_ms: Mapping[HoldReason, int] = field(default_factory=dict)
 
-    def record(self) -> list[int]:
+    def record(self) -> list[Any]:
         """Write the tally as the list it is stored as."""
-        return [self.hour, self.attempts, self.failed, self.timed_out]
+        counts = [self.hour, self.attempts, self.failed, self.timed_out]
+        return [*counts, written(self.took), written(self.waited), written(self.held_ms)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +153,9 @@ class Gate:
     when a replay was last let in (0: since then a first attempt was), `replay_asks` when one asked in vain.
     `failed` and `timeouts` count all that did so, `bad` those that failed in a row, the first of them at
     `bad_from`. `hour_base` is what `sent`, `failed` and `timeouts` were as `hour` began, `hour_past` an hour
-    that the statistics lack, `standings` where the counters lately stood.
+    that the statistics lack, `standings` where the counters lately stood. `took` and `waited` count durations
+    of the hour in buckets. `held_by` is how long (ms) each reason held it but for the hold that goes on,
+    `held_off` how long its switch was off, `hour_held` what both came to as the hour began (ms).
     """
 
     tat: int
@@ -189,6 +203,11 @@ class Gate:
     hour: int = 0
     hour_base: tuple[int, int, int] = (0, 0, 0)
     hour_past: Tally | None = None
+    took: Histogram = field(default_factory=dict)
+    waited: Histogram = field(default_factory=dict)
+    held_by: Mapping[HoldReason, int] = field(default_factory=dict)
+    held_off: int = 0
+    hour_held: Mapping[HoldReason, int] = field(default_factory=dict)
     standings: tuple[Standing, ...] = ()
     leases: Mapping[str, Lease] = field(default_factory=dict)
     quiet: Mapping[str, int] = field(default_factory=dict)
@@ -229,7 +248,23 @@ def new_record(rate: int, burst: int, cap: int, *, rules: Rules) -> dict[str, An
         "timeouts": 0,
         "bad": 0,
         "hour": 0,
+        "held_off": 0,
     }
+
+
+def written(counts: Mapping[Any, int]) -> dict[str, int]:
+    """Write counts as the map they are stored as, without those of nothing."""
+    return {str(each): count for each, count in counts.items() if count}
+
+
+def durations_of(stored: Mapping[str, int]) -> Histogram:
+    """Read durations in buckets from the map they are stored as."""
+    return {int(bucket): count for bucket, count in stored.items()}
+
+
+def held_of(stored: Mapping[str, int]) -> dict[HoldReason, int]:
+    """Read how long each reason held from the map it is stored as."""
+    return {HoldReason(reason): held_ms for reason, held_ms in stored.items()}
 
 
 def of_replays(lane: str) -> bool:
@@ -284,7 +319,12 @@ def read(record: Record) -> Gate:
         bad_from=record.get("bad_from", 0),
         hour=record["hour"],
         hour_base=_three(record.get("hour_base", (0, 0, 0))),
-        hour_past=Tally(*record["hour_past"]) if "hour_past" in record else None,
+        hour_past=_tally(record["hour_past"]) if "hour_past" in record else None,
+        took=_buckets(record, TOOK),
+        waited=_buckets(record, WAITED),
+        held_by=held_of(record.get("held_by", {})),
+        held_off=record["held_off"],
+        hour_held=held_of(record.get("hour_held", {})),
         standings=tuple(Standing(at * SECOND, *rest) for at, *rest in record.get("standings", ())),
         leases={name[1:]: _lease(each) for name, each in record.items() if name.startswith("L")},
         quiet={name[1:]: each for name, each in record.items() if name.startswith("Q")},
@@ -293,6 +333,17 @@ def read(record: Record) -> Gate:
 
 def _lease(stored: Mapping[str, Any]) -> Lease:
     return Lease(stored["h"], stored["u"], stored["n"], tuple(stored["k"]), stored["e"])
+
+
+def _buckets(record: Record, prefix: str) -> Histogram:
+    return {int(name[1:]): count for name, count in record.items() if name.startswith(prefix)}
+
+
+def _tally(stored: Sequence[Any]) -> Tally:
+    hour, attempts, failed, timed_out, *more = stored
+    took, waited, held_ms = more or ({}, {}, {})
+    durations = (durations_of(took), durations_of(waited))
+    return Tally(hour, attempts, failed, timed_out, *durations, held_of(held_ms))
 
 
 def _three(stored: Sequence[int]) -> tuple[int, int, int]:

@@ -15,12 +15,16 @@ from chalicelib.domain.outcome import Evidence
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one request said of its endpoint; `quick`: it answered within a second; `failed`: no success."""
+    """What one request said of its endpoint; `quick`: it answered within a second; `failed`: no success.
+
+    `times_ms` is how long it took, and how long it had waited before.
+    """
 
     evidence: Evidence
     timed_out: bool = False
     quick: bool = False
     failed: bool = False
+    times_ms: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,26 @@ All of it comes from two counters that only grow, `sent` and `failed`, and from 
 plain success writes nothing here but, once an hour and every ten minutes, where the counters stood.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any, Protocol
 
 from chalicelib.domain.change import Change, Op, Test
-from chalicelib.domain.gate.record import SECOND, Breaker, Gate, Rules, Standing, Tally
+from chalicelib.domain.gate.holds import held_until
+from chalicelib.domain.gate.record import (
+    MS,
+    SECOND,
+    TOOK,
+    WAITED,
+    Breaker,
+    Gate,
+    Rules,
+    Standing,
+    Tally,
+    written,
+)
+from chalicelib.domain.histogram import bucket_of
 
 HOUR = 3_600 * SECOND
 LATELY = 50
@@ -43,13 +57,19 @@ class Said(Protocol):
         """Say whether no answer came in time."""
         ...
 
+    @property
+    def times_ms(self) -> tuple[int, int] | None:
+        """Say how long it took, and how long it had waited before, if that is known."""
+        ...
+
 
 def counted(told: Sequence[Said], now: int, gate: Gate | None) -> Change:
     """Count what requests came to, in the order of their completion, onto a gate as it was read."""
     failed = sum(each.failed for each in told)
     timed_out = sum(each.timed_out for each in told)
     adds = {name: count for name, count in (("failed", failed), ("timeouts", timed_out)) if count}
-    over = hour_over(gate, now) if gate else Change((), {}, {})
+    over = _and_times(gate, hour_over(gate, now), told) if gate else Change((), {}, {})
+    adds |= over.adds
     sets = {**over.sets, **(_stands(gate, now, failed) if gate else {})}
     if told and failed == len(told):
         adds["bad"] = failed
@@ -70,16 +90,26 @@ def hour_over(gate: Gate, now: int) -> Change:
     if hour <= gate.hour:
         return Change(same, {}, {}, ("hour_past",)) if gate.hour_past else Change((), {}, {})
     sets: dict[str, Any] = {"hour": hour, "hour_base": [gate.sent, gate.failed, gate.timeouts]}
-    past = this_hour(gate)
+    if held := held_until(gate, hour * HOUR, now):
+        sets["hour_held"] = written(held)
+    past = this_hour(gate, now)
+    buckets = _bucket_counts(gate)
+    taken = {name: -count for name, count in buckets.items() if count}
+    unused = tuple(name for name, count in buckets.items() if not count)
+    tests = (*same, *(Test(name, Op.EQ, 0) for name in unused))
     if past.attempts:
-        return Change(same, {**sets, "hour_past": past.record()}, {})
-    return Change(same, sets, {}, ("hour_past",) if gate.hour_past else ())
+        return Change(tests, {**sets, "hour_past": past.record()}, taken, unused)
+    return Change(tests, sets, taken, (*unused, "hour_past") if gate.hour_past else unused)
 
 
-def this_hour(gate: Gate) -> Tally:
+def this_hour(gate: Gate, now: int) -> Tally:
     """Add up the hour that goes on, or the last in which something was sent."""
     sent, failed, timeouts = gate.hour_base
-    return Tally(gate.hour, gate.sent - sent, gate.failed - failed, gate.timeouts - timeouts)
+    counts = (gate.hour, gate.sent - sent, gate.failed - failed, gate.timeouts - timeouts)
+    held = held_until(gate, min(now, (gate.hour + 1) * HOUR), now)
+    held_ms = {reason: min(each - gate.hour_held.get(reason, 0), HOUR // MS) for reason, each in held.items()}
+    took, waited = ({each: n for each, n in of.items() if n} for of in (gate.took, gate.waited))
+    return Tally(*counts, took, waited, {reason: each for reason, each in held_ms.items() if each > 0})
 
 
 def lately(gate: Gate, now: int) -> tuple[int, int]:
@@ -109,6 +139,35 @@ def hopeless(gate: Gate, now: int, rules: Rules) -> bool:
     """Say whether an endpoint has failed for so long, and so often, that it is to be disabled."""
     enough = gate.bad >= rules.auto_disable_attempts
     return rules.auto_disable and gate.enabled and enough and now - gate.bad_from >= rules.auto_disable_after
+
+
+def _and_times(gate: Gate, over: Change, told: Sequence[Said]) -> Change:
+    """Count durations too, a bucket an attribute: what is there grows, what is not there yet begins.
+
+    The tests fail when another has begun, or taken away, a bucket meanwhile. What an hour that is over came
+    to is taken out again as it was read, so that whatever is added beside this stays for the next.
+    """
+    here = _bucket_counts(gate)
+    fallen = Counter(name for each in told if each.times_ms for name in _names(*each.times_ms))
+    begun = {name: count for name, count in fallen.items() if name not in here}
+    grown = {name: over.adds.get(name, 0) + count for name, count in fallen.items() if name in here}
+    tests = (
+        *(each for each in over.tests if each.path not in grown),
+        *(Test(name, Op.MISSING) for name in begun),
+        *(Test(name, Op.GE, 0) for name in grown),
+    )
+    adds = {name: step for name, step in {**over.adds, **grown}.items() if step}
+    removes = tuple(name for name in over.removes if name not in grown)
+    return Change(tests, {**over.sets, **begun}, adds, removes)
+
+
+def _bucket_counts(gate: Gate) -> dict[str, int]:
+    buckets = ((TOOK, gate.took), (WAITED, gate.waited))
+    return {f"{prefix}{bucket}": count for prefix, of in buckets for bucket, count in of.items()}
+
+
+def _names(took_ms: int, waited_ms: int) -> tuple[str, str]:
+    return f"{TOOK}{bucket_of(took_ms)}", f"{WAITED}{bucket_of(waited_ms)}"
 
 
 def _stretches(gate: Gate, since: int) -> Iterator[tuple[int, int]]:

@@ -43,10 +43,11 @@ from chalicelib.wire.answers.events import (
     ProblemAnswer,
     event,
 )
-from chalicelib.wire.answers.health import HealthAnswer, HoldAnswer, HourAnswer, health, hold, hour
+from chalicelib.wire.answers.health import HealthAnswer, HoldAnswer, health, hold
 from chalicelib.wire.answers.inspection import InspectedAnswer, inspected
 from chalicelib.wire.answers.replays import BulkReplayAnswer, bulk_replay
 from chalicelib.wire.answers.service import AliveAnswer, EgressRangesAnswer, ReadyAnswer, egress_ranges
+from chalicelib.wire.answers.stats import HourAnswer, StatsAnswer, hour, stats
 from chalicelib.wire.answers.tested import TestedAnswer, tested
 from chalicelib.wire.answers.trust import (
     CreatedKeyAnswer,
@@ -93,6 +94,7 @@ __all__ = [
     "ReadyAnswer",
     "ReplayAnswer",
     "RotatedAnswer",
+    "StatsAnswer",
     "StepUpAnswer",
     "TenantAnswer",
     "TestedAnswer",
@@ -119,6 +121,7 @@ __all__ = [
     "purged_letters",
     "replay",
     "rotated",
+    "stats",
     "stepped_up",
     "tenant",
     "tested",

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 from chalicelib.application.ports import Health
 from chalicelib.domain import gate as gates
 from chalicelib.domain.endpoint import Endpoint, EndpointState
-from chalicelib.domain.gate import Breaker, HoldReason, Spell, Tally
+from chalicelib.domain.gate import Breaker, HoldReason, Spell
 from chalicelib.domain.gate.tally import Health as Condition
 from chalicelib.domain.request import event_time
 from chalicelib.wire.answers.plain import Time, time_or_none
@@ -19,16 +19,6 @@ class HoldAnswer(TypedDict):
     reason: HoldReason
     since: Time
     until: Time | None
-
-
-class HourAnswer(TypedDict):
-    """What an endpoint's requests of an hour came to."""
-
-    hour: Time
-    attempts: int
-    succeeded: int
-    failed: int
-    timed_out: int
 
 
 class LatelyAnswer(TypedDict):
@@ -86,17 +76,6 @@ def hold(of: Spell) -> HoldAnswer:
         "reason": of.reason,
         "since": event_time(of.since // 1000),
         "until": time_or_none(of.until // 1000),
-    }
-
-
-def hour(of: Tally) -> HourAnswer:
-    """Show what an endpoint's requests of an hour came to."""
-    return {
-        "hour": event_time(of.hour * gates.HOUR // 1000),
-        "attempts": of.attempts,
-        "succeeded": of.attempts - of.failed,
-        "failed": of.failed,
-        "timed_out": of.timed_out,
     }
 
 

@@ -196,10 +196,10 @@ ENDPOINTS = (
         method="GET",
         path="/v1/endpoints/{endpoint_id}/stats",
         id="get_endpoint_stats",
-        says="List what an endpoint's hours came to, newest first.",
+        says="List what an endpoint's hours came to, newest first; the first page says also what waits.",
         roles=VIEWERS,
         query=PAGED,
-        answers={200: Answer("A page of hours.", ListOf(answers.HourAnswer))},
+        answers={200: Answer("A page of hours.", answers.StatsAnswer)},
     ),
     Operation(
         method="GET",

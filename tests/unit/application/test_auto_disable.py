@@ -10,6 +10,7 @@ from chalicelib.adapters.dynamodb import keys, rows
 from chalicelib.domain import gate as gates
 from chalicelib.domain.endpoint import Backlog, Endpoint, EndpointState
 from chalicelib.domain.gate import Tally
+from chalicelib.domain.histogram import bucket_of
 from chalicelib.domain.notice import NoticeKind
 from tests.fakes.scripted_sender import in_turn, status
 from tests.unit.application.interruptions import at_call, deaths
@@ -207,15 +208,17 @@ class TestStats:
         world.sender.script = in_turn([OK, OK, REFUSES, OK])
         world.deliveries(4)
         world.work_off()
-        assert self.tallies(world, endpoint) == {hour: Tally(hour, 4, 1, 0)}
+        took = bucket_of(OK.took_ms)
+        told = Tally(hour, 4, 1, 0, {took: 4}, {0: 4})
+        assert self.tallies(world, endpoint) == {hour: told}
         assert world.records_of(keys.STATS) == []
         world.clock.advance(ms=2 * HOUR_MS)
         for _ in range(2):
             world.post()
             world.work_off()
-        assert [rows.tally_of(each) for each in world.records_of(keys.STATS)] == [Tally(hour, 4, 1, 0)]
+        assert [rows.tally_of(each) for each in world.records_of(keys.STATS)] == [told]
         found = world.usual.questions.hours(TENANT, endpoint.id, 9_999_999, 100).items
-        assert found == (Tally(hour + 2, 2, 0, 0), Tally(hour, 4, 1, 0))
+        assert found == (Tally(hour + 2, 2, 0, 0, {took: 2}, {0: 2}), told)
 
     def test_a_page_ends_where_the_next_begins(self, world: World) -> None:
         endpoint = world.endpoint()
@@ -249,5 +252,5 @@ class TestStats:
             found = self.tallies(world, endpoint)
             assert found[min(found)].attempts == 12
             assert sum(each.attempts for each in found.values()) == gate.sent
-            assert gates.this_hour(gate) == found[max(found)]
+            assert gates.this_hour(gate, world.clock.now_us()) == found[max(found)]
             check(world)

@@ -183,10 +183,10 @@ class TestHours:
     def test_an_hour_is_handed_on_by_who_settles_in_a_later_one(self, endpoint: Endpoint) -> None:
         hour = START // HOUR
         endpoint.settle([OK] * 3 + [HANGS], START)
-        assert gates.this_hour(endpoint.gate) == Tally(hour, 4, 1, 1)
+        assert gates.this_hour(endpoint.gate, START) == Tally(hour, 4, 1, 1)
         endpoint.settle([OK], START + 5 * HOUR)
         assert endpoint.gate.hour_past == Tally(hour, 4, 1, 1)
-        assert gates.this_hour(endpoint.gate) == Tally(hour + 5, 1, 0, 0)
+        assert gates.this_hour(endpoint.gate, START) == Tally(hour + 5, 1, 0, 0)
         endpoint.settle([OK], START + 5 * HOUR + 1)
         assert endpoint.stats == {hour: Tally(hour, 4, 1, 1)}
         assert endpoint.gate.hour_past is None
@@ -202,7 +202,7 @@ class TestHours:
         turn = (START // HOUR + 1) * HOUR
         endpoint.settle([OK], turn)
         endpoint.settle([OK], turn - SECOND // 2)
-        assert gates.this_hour(endpoint.gate) == Tally(turn // HOUR, 2, 0, 0)
+        assert gates.this_hour(endpoint.gate, START) == Tally(turn // HOUR, 2, 0, 0)
 
     def test_who_read_the_gate_before_the_hour_turned_settles_again(self, endpoint: Endpoint) -> None:
         endpoint.settle([OK], START)
@@ -226,7 +226,7 @@ class TestHours:
         gate = endpoint.gate
         tallies = [
             *endpoint.stats.values(),
-            gates.this_hour(gate),
+            gates.this_hour(gate, now),
             *([gate.hour_past] if gate.hour_past else []),
         ]
         distinct = {each.hour: each for each in tallies}
