@@ -91,7 +91,9 @@ class DynamoPurging:
         """Remove about so many rows, at most, of the stage a purge is at, from where it was left."""
         match purge.stage:
             case Stage.OWN:
-                return self._first_of([(table, purge.tenant) for table in _OWN], limit)
+                found = self._keys(purge.tenant, limit)
+                own = [(table, purge.tenant) for table in _OWN]
+                return found if found.removed else self._first_of(own, limit)
             case Stage.ENDPOINTS:
                 return self._of_endpoint(purge, limit)
             case Stage.EVENTS:
@@ -124,6 +126,11 @@ class DynamoPurging:
                 return Swept(self._remove([_at(table, each) for each in stretch.records]), _MORE)
         return Swept(0)
 
+    def _keys(self, tenant: str, limit: int) -> Swept:
+        """Remove API keys: who still reads uses up allowances, which are rows."""
+        stretch = self._tables.query(keys.TENANTS, tenant, Span(keys.KEY, f"{keys.KEY}~"), limit)
+        return Swept(self._remove([_at(keys.TENANTS, each) for each in stretch.records]), _MORE)
+
     def _of_endpoint(self, purge: Purge, limit: int) -> Swept:
         """Remove what is kept of one endpoint, the cursor being the last that had nothing left."""
         low = f"{purge.cursor}~" if purge.cursor not in {"", _MORE} else "ep_"
@@ -138,13 +145,14 @@ class DynamoPurging:
         return Swept(self._remove([gate] if gate in self._tables.get([gate]) else []), endpoint.id)
 
     def _partitions(self, endpoint: Endpoint) -> Iterator[tuple[str, str]]:
+        """Name the partitions of an endpoint, large ones first: the others are looked at but once."""
+        for table in _SORTED_BY_ENDPOINT:
+            yield table, keys.endpoint_partition(endpoint.tenant, endpoint.id)
         at = keys.gate(endpoint.tenant, endpoint.id)
         record = self._tables.get([at]).get(at)
         numbers = {*endpoint.lanes_ever, *ending.lanes_of(endpoint, gates.read(record) if record else None)}
         for number in sorted(numbers):
             yield keys.OWED, keys.lane(Lane(endpoint.tenant, endpoint.id, number))
-        for table in _SORTED_BY_ENDPOINT:
-            yield table, keys.endpoint_partition(endpoint.tenant, endpoint.id)
 
     def _of_hour(self, tenant: str, limit: int) -> Swept:
         """Remove the events of the first hour that is listed, then the hour."""

@@ -11,6 +11,7 @@ from chalicelib.adapters.dynamodb.records import Delete, Key
 from chalicelib.adapters.dynamodb.trusting import DynamoTenants
 from chalicelib.application.ingest import Post
 from chalicelib.application.ports import Allowance, Factor, Wish
+from chalicelib.application.ports.limiting import requests_of
 from chalicelib.domain import bucket
 from chalicelib.domain.api_key import ApiKey, Role
 from chalicelib.domain.audit import RELAY, Action, Record
@@ -27,6 +28,7 @@ from tests.unit.application.world import BY, FAILS, LARGE, MINUTE_MS, OK, TENANT
 
 OTHER = "other"
 BUSY_ROUNDS = 60
+KNOWN_MS = 55_000
 
 
 def opened(world: World, name: str) -> Tenant:
@@ -192,6 +194,23 @@ def test_what_was_written_late_goes_too(world: World) -> None:
     purge(world)
     assert {at.table for at in of_tenant(world, TENANT)} == {keys.AUDIT}
     assert not world.kept
+
+
+def test_who_goes_on_asking_does_not_hold_it_up(world: World) -> None:
+    """A request by a key that is known still uses up its allowance, and that is a row."""
+    begin(world, filled(world, TENANT))
+    allowances, key = DynamoAllowances(world.usual.tables), keys.api_key(TENANT, f"key_{TENANT}")
+    known_until_ms = 0
+    for _ in range(BUSY_ROUNDS):
+        now_ms = world.clock.now_ms()
+        if key in world.records.by_key:
+            known_until_ms = now_ms + KNOWN_MS
+        if now_ms < known_until_ms:
+            wish = Wish(Allowance(TENANT, requests_of(key.sk)), bucket.Bucket(10, 20), 1, 0)
+            allowances.take([wish], world.clock.now_us())
+        run(world)
+        world.clock.advance(ms=MINUTE_MS // 3)
+    assert {at.table for at in of_tenant(world, TENANT)} == {keys.AUDIT}
 
 
 @pytest.mark.parametrize("after", [False, True])
