@@ -23,7 +23,7 @@ from chalicelib.domain import request as requests
 from chalicelib.domain.delivery import Again, Dead, Lane, Owed, after_unknown, owed_of_key
 from chalicelib.domain.ending import decided
 from chalicelib.domain.endpoint import Endpoint, EndpointState
-from chalicelib.domain.event import is_test, matching_patterns
+from chalicelib.domain.event import matching_patterns
 from chalicelib.domain.gate import Lease
 from chalicelib.domain.outcome import DeathReason, Outcome, unsendable
 
@@ -102,17 +102,16 @@ class Sending:
         owed = row.owed
         stored = found.events.get((owed.lane.tenant, owed.event_id))
         endpoint = found.endpoints.get(visit.gate_key)
-        test = stored is not None and is_test(stored.event.type)
         reason = _must_end(owed, stored, endpoint, self.clock.now_ms())
         if reason is not None:
-            self.settlement.give_up(visit, owed, reason, quiet=test)
+            self.settlement.give_up(visit, owed, reason)
             return
         if stored is None or endpoint is None or endpoint.state is EndpointState.DISABLED:
             visit.granted = []
             return
         request = self._request(stored, endpoint, owed)
         if isinstance(request, DeathReason):
-            self.settlement.give_up(visit, owed, request, quiet=test)
+            self.settlement.give_up(visit, owed, request)
             return
         moment_us = _paced(visit, row.moment_us, self.clock.now_us(), endpoint.limits.max_concurrency)
         if moment_us > self.clock.now_us() + TOGETHER_US:
@@ -122,7 +121,7 @@ class Sending:
         if after_s <= within_s:
             visit.last_us = max(moment_us, self.clock.now_us())
             kept = requests.kept(endpoint, request)
-            visit.sending[owed.key] = Underway(owed, endpoint, request, row.taken_us, moment_us, kept, test)
+            visit.sending[owed.key] = Underway(owed, endpoint, request, row.taken_us, moment_us, kept)
             outbox.start(owed.key, request, after_s, within_s)
         else:
             visit.more = True
@@ -182,7 +181,7 @@ def _must_end(
         return reason
     if stored is None:
         return DeathReason.EXPIRED
-    if is_test(stored.event.type):
+    if owed.test:
         return DeathReason.EXPIRED if now_ms - stored.event.received_ms > TEST_KEPT_MS else None
     if not set(endpoint.event_types).intersection(matching_patterns(stored.event.type)):
         return DeathReason.UNSUBSCRIBED

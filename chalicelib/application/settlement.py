@@ -89,10 +89,10 @@ class Settlement:
         timing = Timing(finished.began_ms, finished.ended_ms, self.dice.jitter(), held, turn_ms, sent.kept)
         step = after_send(owed, reply, verdict, endpoint.retry_profile, timing)
         # A test that fails says nothing of its endpoint; one that succeeds may end what is held against it.
-        if not sent.test or verdict.outcome is Outcome.SUCCESS:
+        if not owed.test or verdict.outcome is Outcome.SUCCESS:
             times_ms = (reply.total_ms, max(0, finished.began_ms - owed.ready_ms))
             visit.told.append(replace(told_of(verdict, reply), times_ms=times_ms))
-        if sent.test:
+        if owed.test:
             step = tried_once(step, finished.ended_ms)
         if isinstance(step, Again):
             visit.stop()
@@ -148,10 +148,11 @@ class Settlement:
         if moves:
             self.work.move(moves)
 
-    def give_up(self, visit: Visit, owed: Owed, reason: DeathReason, *, quiet: bool = False) -> None:
+    def give_up(self, visit: Visit, owed: Owed, reason: DeathReason) -> None:
         """End a delivery that must not be sent any more."""
-        visit.died |= not quiet
-        self.bury([(owed, given_up(owed, reason, self.clock.now_ms(), quiet=quiet))])
+        step = given_up(owed, reason, self.clock.now_ms())
+        visit.died |= not step.quiet
+        self.bury([(owed, step)])
 
     def _moved(self, results: Sequence[Result]) -> list[Result]:
         moves = [(each.owed, each.step) for each in results if not isinstance(each.step, Arrived)]

@@ -61,7 +61,7 @@ class Call:
 class Underway:
     """A delivery that is being sent, to whom, what, when its turn came, and to when it was paced (Unix µs).
 
-    `kept` is what history keeps of the request; a `test` is tried once, and tells its endpoint no ill.
+    `kept` is what history keeps of the request.
     """
 
     owed: Owed
@@ -70,7 +70,6 @@ class Underway:
     turn_us: int
     paced_us: int
     kept: Sent
-    test: bool = False
 
 
 @dataclass(slots=True)

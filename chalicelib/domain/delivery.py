@@ -97,6 +97,11 @@ class Owed:
         return f"{self.position}#{self.attempt_key}"
 
     @property
+    def test(self) -> bool:
+        """Say whether it is a test of its endpoint: it stands in the line of replays, and is none."""
+        return self.lane.replay and not self.generation
+
+    @property
     def next_number(self) -> int:
         """Number the attempt that comes next, from 1."""
         return self.made + 1
@@ -305,13 +310,13 @@ def after_unknown(owed: Owed, now_ms: int, held_sum_ms: int = 0) -> Again | Dead
     begun = _begun(owed, now_ms, held_sum_ms)
     moved = replace(begun, made=owed.made + 1, unknowns=owed.unknowns + 1)
     if moved.unknowns >= UNKNOWN_MAX:
-        return Dead(attempt, _ended(moved, DeathReason.POISONED, now_ms))
+        return Dead(attempt, _ended(moved, DeathReason.POISONED, now_ms), quiet=owed.test)
     return Again(replace(attempt, next_ms=moved.ready_ms), moved)
 
 
-def given_up(owed: Owed, reason: DeathReason, now_ms: int, *, quiet: bool = False) -> Dead:
+def given_up(owed: Owed, reason: DeathReason, now_ms: int) -> Dead:
     """End a delivery without another attempt."""
-    return Dead(None, _ended(owed, reason, now_ms), quiet)
+    return Dead(None, _ended(owed, reason, now_ms), quiet=owed.test)
 
 
 def tried_once(step: Step, ended_ms: int) -> Step:
