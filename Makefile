@@ -30,8 +30,11 @@ receiver: .venv/ready ## run only the misbehaving receiver
 unit: .venv/ready ## run the inner loop: the core and the use cases (ARGS="-k name" for some of them)
 	@$(RUN) pytest tests/unit $(ARGS)
 
-test: .venv/ready .venv-emulator/ready .venv-lint/ready ## run every tier of tests
+test: .venv/ready .venv-emulator/ready .venv-lint/ready .venv-openapi/ready ## run every tier of tests
 	@$(RUN) pytest $(TIERS) $(ARGS)
+
+contract: .venv/ready .venv-emulator/ready .venv-openapi/ready ## try the published contract against a running Relay (2 minutes)
+	@$(RUN) pytest tests/e2e/test_contract.py $(ARGS)
 
 check: .venv/ready ## check format, lint, types, imports and requirements
 	@.venv/bin/ruff format --check .
