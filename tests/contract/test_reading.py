@@ -76,6 +76,17 @@ class TestEvent:
         assert stores.reading.event(STRANGER, event(1).id, NOW_MS) is None
         assert stores.reading.event(TENANT, event(2).id, NOW_MS) is None
 
+    def test_many_are_read_by_name_and_those_that_are_not_there_are_left_out(self, stores: Stores) -> None:
+        keep(stores, [event(1), event(2)])
+        names = [event(number).id for number in (1, 2, 3)]
+        found = stores.reading.events_named(TENANT, names, NOW_MS)
+        assert {name: stored.event for name, stored in found.items()} == {
+            event(number).id: event(number) for number in (1, 2)
+        }
+        assert stores.reading.events_named(STRANGER, names, NOW_MS) == {}
+        assert stores.reading.events_named(TENANT, names, NOW_MS + 35 * DAY_MS) == {}
+        assert stores.reading.events_named(TENANT, [], NOW_MS) == {}
+
     def test_f119_an_event_past_its_retention_is_absent(self, stores: Stores) -> None:
         keep(stores, [event(1)])
         end_ms = NOW_MS + 35 * DAY_MS

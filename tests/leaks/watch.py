@@ -92,10 +92,13 @@ class Watch:
         if isinstance(headers := body.get("headers"), dict):
             for value in headers.values():
                 self.made(str(value))
+        types = body.get("event_types")
         if isinstance(url := body.get("url"), str):
             with suppress(ValueError):
-                for token in url_tokens(url):
-                    self.made(token.reveal())
+                tokens = {token.reveal() for token in url_tokens(url)}
+                # A path that is named after an event type holds no secret: types are shown everywhere.
+                for token in tokens - set(types if isinstance(types, list) else ()):
+                    self.made(token)
 
 
 def _json(body: bytes) -> Any:  # noqa: ANN401 - whatever was sent
