@@ -20,9 +20,11 @@ from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Merge, Tab
 from chalicelib.application.fan_out import FanOutLater
 from chalicelib.application.ingest import Accepted, Ingest, IngestLimits, Post
 from chalicelib.application.limiter import Limiter, Need
+from chalicelib.application.pacing import Pacing
 from chalicelib.application.ports import Allowance, Extent, Wish
 from chalicelib.domain import allowance
 from chalicelib.domain import gate as gates
+from chalicelib.domain.allowance import SHARE
 from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.delivery import Again
 from chalicelib.domain.endpoint import (
@@ -379,8 +381,45 @@ class TestFanOut:
         assert len(list(many[0].tables.walk("history"))) == 45
         assert many[0].fanning_out.pending(TENANT, one.id) is None
 
+    def test_four_at_once_keep_to_the_budget_and_write_each_delivery_once(self, many: list[Stores]) -> None:
+        endpoints = [endpoint(number, ("order.*",)) for number in range(45)]
+        for each in endpoints:
+            many[0].endpoints.create(each)
+        one = event()
+        many[0].capturing.commit([later(one)], NOW_MS // 1000)
+        bells, clock = MemoryBells(), FixedClock(NOW_MS)
+        functions = [
+            FanOutLater(
+                each.fanning_out,
+                each.capturing,
+                MemoryPayloads(),
+                bells,
+                clock,
+                Pacing(Limiter(DynamoAllowances(each.tables), clock), clock, lambda _: 10),
+            )
+            for each in many[:4]
+        ]
+        seconds = written = 0
+        while many[0].fanning_out.pending(TENANT, one.id) is not None:
+            due = many[0].fanning_out.pending(TENANT, one.id)
+            runs = [partial(each.run, TENANT, one.id, due.pace.due_ms if due else 0) for each in functions]
+            written += sum(at_once(runs, threads=4))
+            assert written <= 10 * (seconds + 1)
+            clock.advance(ms=1_000)
+            seconds += 1
+            assert seconds < 60, "it does not come to its end"
+        owed = sorted(record["pk"] for record in many[0].tables.walk("owed"))
+        assert owed == sorted(lane_of(each).name for each in endpoints)
+        assert written == 45
+
 
 class TestLimits:
+    def test_threads_of_one_process_share_what_it_takes(self, many: list[Stores]) -> None:
+        limiter = Limiter(DynamoAllowances(many[0].tables), FixedClock(NOW_MS))
+        need = Need(Allowance(TENANT, "events"), 100)
+        passed = at_once([partial(limiter.take, need)] * (20 * AT_ONCE))
+        assert 100 - 100 // SHARE <= sum(each.count for each in passed) <= 100
+
     def test_no_token_is_given_out_twice(self, many: list[Stores]) -> None:
         stores = [DynamoAllowances(each.tables) for each in many]
         wish = Wish(Allowance(TENANT, "events"), allowance.bucket_of(100), 3)
