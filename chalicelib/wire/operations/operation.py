@@ -15,6 +15,7 @@ from chalicelib.wire.cursor import CURSOR_MAX, LIST_DEFAULT, LIST_MAX
 Schema = Mapping[str, Any]
 EVERY_ROLE = frozenset(Role)
 ADMINS_ONLY = frozenset({Role.ADMIN})
+OPERATOR_ONLY = frozenset({Role.OPERATOR})
 PRODUCERS = frozenset({Role.PRODUCER, Role.ADMIN})
 VIEWERS = frozenset({Role.VIEWER, Role.ADMIN})
 
@@ -23,7 +24,6 @@ _GUARDED = frozenset(
         ErrorCode.FIELD_INVALID,
         ErrorCode.FIELD_UNKNOWN,
         ErrorCode.INTERNAL_ERROR,
-        ErrorCode.TOO_MANY_REQUESTS,
         ErrorCode.UNAUTHENTICATED,
         ErrorCode.UNAVAILABLE,
     }
@@ -91,7 +91,7 @@ class Operation:
         if self.roles is not None:
             codes |= _GUARDED
             codes |= {ErrorCode.FORBIDDEN} if self.roles < EVERY_ROLE else frozenset()
-            codes |= {ErrorCode.TENANT_PURGING} if self.method != "GET" else frozenset()
+            codes |= self._of_a_tenant()
             codes |= {ErrorCode.NOT_FOUND} if "{" in self.path else frozenset()
         if isinstance(self.body, type):
             codes |= _OF_A_BODY if self.body_optional else _OF_A_BODY | {ErrorCode.BODY_EMPTY}
@@ -102,6 +102,14 @@ class Operation:
         if IF_MATCH in self.headers:
             codes |= {ErrorCode.IF_MATCH_REQUIRED, ErrorCode.VERSION_STALE}
         return codes
+
+    def _of_a_tenant(self) -> frozenset[ErrorCode]:
+        """Give the codes that only a tenant's state can bring: its keys' limits, and its end."""
+        by_a_tenant = self.roles != OPERATOR_ONLY
+        codes = {ErrorCode.TOO_MANY_REQUESTS} if by_a_tenant else set()
+        if self.method != "GET" and (by_a_tenant or "{tenant_id}" in self.path):
+            codes.add(ErrorCode.TENANT_PURGING)
+        return frozenset(codes)
 
 
 LIMIT = Parameter(

@@ -8,6 +8,7 @@ from chalicelib.wire.operations.operation import (
     ETAG,
     IF_MATCH,
     LOCATION,
+    OPERATOR_ONLY,
     PAGED,
     STEP_UP,
     Answer,
@@ -15,7 +16,6 @@ from chalicelib.wire.operations.operation import (
     Operation,
 )
 
-OPERATOR_ONLY = frozenset({Role.OPERATOR})
 _SHOWN = {200: Answer("The tenant.", answers.TenantAnswer, (ETAG,))}
 
 TRUST = (
