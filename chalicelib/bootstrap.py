@@ -275,7 +275,7 @@ def sender() -> "GuardedSender":
     proxy = Proxy(*of.outbound_proxy) if of.outbound_proxy else None
     transport = GuardedTransport(policy(), timeouts, proxy=proxy)
     limits = SendLimits(of.total_timeout_secs, of.response_max_bytes, of.max_in_flight)
-    return GuardedSender(transport, limits, BackgroundLoop())
+    return GuardedSender(transport, limits, BackgroundLoop(), clock().now_ms)
 
 
 @cache

@@ -15,7 +15,7 @@ from chalicelib.domain.event import Event
 from chalicelib.domain.outcome import Reply
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.sent import Sent
-from chalicelib.domain.signing import Ed25519Key, SigningKey
+from chalicelib.domain.signing import Ed25519Key, Signer, SigningKey
 
 VERSION = "1.0.0"
 METHOD = "POST"
@@ -25,7 +25,8 @@ METHOD = "POST"
 class Request:
     """A request as it will be sent: URL, headers in order, the body's exact bytes, and the method.
 
-    `custom` are the headers of its endpoint's owner, sent after Relay's own; `signed_with` the secrets.
+    `custom` are the headers of its endpoint's owner, sent after Relay's own; `signed_with` the secrets;
+    `signer` what signs it once more for a redirect.
     """
 
     url: str = field(repr=False)
@@ -34,6 +35,7 @@ class Request:
     custom: tuple[tuple[str, Secret], ...] = ()
     signed_with: tuple[Secret, ...] = ()
     method: str = METHOD
+    signer: Signer | None = field(default=None, repr=False)
 
     @property
     def all_headers(self) -> tuple[tuple[str, str], ...]:
@@ -50,10 +52,18 @@ class Request:
 
 def build(endpoint: Endpoint, event: Event, owed: Owed, keys: Sequence[SigningKey], now_s: int) -> Request:
     """Build and sign the request of a delivery's next attempt; `keys` newest first, now in Unix s."""
-    identity = signing.signature_headers(endpoint.signature, keys, owed.delivery_id, now_s, event.body)
-    headers = _headers(identity, event, owed, f"Relay/{VERSION}")
+    signer = Signer(endpoint.signature, tuple(keys), owed.delivery_id)
+    headers = _headers(signer.headers(now_s, event.body), event, owed, f"Relay/{VERSION}")
     secrets = tuple(each.secret if isinstance(each, Ed25519Key) else each for each in keys)
-    return Request(endpoint.url, tuple(headers.items()), event.body, endpoint.headers, secrets)
+    return Request(endpoint.url, tuple(headers.items()), event.body, endpoint.headers, secrets, signer=signer)
+
+
+def signed_anew(request: Request, now_s: int) -> Request:
+    """Give a request with the timestamp and signatures of now, in Unix s; one that has none, as it is."""
+    if request.signer is None:
+        return request
+    fresh = request.signer.headers(now_s, request.body)
+    return replace(request, headers=tuple((name, fresh.get(name, old)) for name, old in request.headers))
 
 
 def kept(endpoint: Endpoint, request: Request) -> Sent:

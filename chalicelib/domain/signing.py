@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
@@ -132,6 +132,19 @@ def signature_headers(
     """
     signature = _signatures(form, keys, delivery_id, timestamp, body)
     return identity_headers(form, delivery_id, timestamp, signature)
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """What signs a request of a delivery, as often as it has to be: its form, and live keys newest first."""
+
+    form: SignatureForm
+    keys: tuple[SigningKey, ...] = field(repr=False)
+    delivery_id: str
+
+    def headers(self, timestamp: int, body: bytes) -> dict[str, str]:
+        """Make the three identity headers; timestamp in Unix seconds."""
+        return signature_headers(self.form, self.keys, self.delivery_id, timestamp, body)
 
 
 def identity_headers(form: SignatureForm, delivery_id: str, timestamp: int, signature: str) -> dict[str, str]:

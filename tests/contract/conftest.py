@@ -10,9 +10,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import trustme
 
 from chalicelib.adapters.dynamodb.records import Tables
 from chalicelib.adapters.dynamodb.tables import DynamoTables
+from chalicelib.adapters.http.tls import tls_context
+from infra import trust
 from infra.local.emulator import EmulatorName, default_venv, free_port, running
 from infra.local.provision import REGION, Provisioned, provision
 from tests.contract.emulated import counter, json_service
@@ -49,6 +52,18 @@ def _running(name: EmulatorName, state: Path) -> Iterator[str]:
         yield url
         for service in ("dynamodb", "sqs"):
             json_service(service, url).close()
+
+
+@pytest.fixture
+def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[trustme.CA]:
+    """Make an authority that the process trusts while the test runs."""
+    made = trustme.CA()
+    made.cert_pem.write_to_path(str(tmp_path / "bundle.pem"))
+    trust.write(tmp_path / "bundle.pem", tmp_path / "authorities")
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "authorities"))
+    tls_context.cache_clear()
+    yield made
+    tls_context.cache_clear()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 import trustme
@@ -18,7 +17,6 @@ from chalicelib.adapters.http.fault import TransportFault
 from chalicelib.adapters.http.tls import tls_context
 from chalicelib.domain.outcome import Fault
 from chalicelib.domain.target import Policy, Target
-from infra import trust
 
 HERE, ALSO_HERE, NOBODY = "127.0.0.1", "127.0.0.2", "127.0.0.3"
 OPEN = Policy(require_https=False, allow_private=True, allowed_ports=None)
@@ -259,18 +257,6 @@ def test_one_address_of_each_family_is_tried_if_there_are_both(
     addresses: list[str], tried: tuple[str, ...]
 ) -> None:
     assert race.two_of(addresses) == tried
-
-
-@pytest.fixture
-def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[trustme.CA]:
-    """Make an authority that the process trusts while the test runs."""
-    made = trustme.CA()
-    made.cert_pem.write_to_path(str(tmp_path / "bundle.pem"))
-    trust.write(tmp_path / "bundle.pem", tmp_path / "authorities")
-    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "authorities"))
-    tls_context.cache_clear()
-    yield made
-    tls_context.cache_clear()
 
 
 def serving(certificate: trustme.LeafCert) -> ssl.SSLContext:

@@ -8,25 +8,21 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Self
-from urllib.parse import quote, urldefrag, urljoin, urlsplit
 
 import h11
 
 from chalicelib.adapters.http.fault import TransportFault
 from chalicelib.adapters.http.loop import BackgroundLoop
+from chalicelib.adapters.http.redirect import REDIRECTS_MAX, next_hop, told
 from chalicelib.adapters.http.transport import Answer, GuardedTransport
 from chalicelib.application.ports import Finished
 from chalicelib.domain.outcome import Fault, Reply
-from chalicelib.domain.request import Request
-from chalicelib.domain.secret import Secret
-from chalicelib.domain.target import DEFAULT_PORTS, URL_MAX
+from chalicelib.domain.request import Request, without_echo
+from chalicelib.domain.target import URL_MAX
 
-REDIRECTS_MAX = 3
-_FOLLOWED = frozenset({307, 308})
 _HEADER_MAX = 256
 _UNWRITABLE = (h11.LocalProtocolError, UnicodeEncodeError)
 _CANNOT_BE_WRITTEN = "the request cannot be written as HTTP"
-_VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 _HEADERS_KEPT = {
     "retry-after": _HEADER_MAX,
     "content-type": _HEADER_MAX,
@@ -46,13 +42,20 @@ class SendLimits:
 
 
 class GuardedSender:
-    """Sends requests under the address policy; redirects 307 and 308 are checked hop by hop."""
+    """Sends requests under the address policy; redirects 307 and 308 are checked and signed hop by hop."""
 
-    def __init__(self, transport: GuardedTransport, limits: SendLimits, loop: BackgroundLoop) -> None:
-        """Send through a transport on a background loop."""
+    def __init__(
+        self,
+        transport: GuardedTransport,
+        limits: SendLimits,
+        loop: BackgroundLoop,
+        now_ms: Callable[[], int] | None = None,
+    ) -> None:
+        """Send through a transport on a background loop; hops are signed by this clock or the machine's."""
         self._transport = transport
         self._limits = limits
         self._loop = loop
+        self._now_ms = now_ms or _now_ms
 
     def outbox(self) -> "LoopOutbox":
         """Open a place for the sends of one invocation; the limit of sends at once is its own."""
@@ -74,24 +77,26 @@ class GuardedSender:
 
     async def _follow(self, request: Request, deadline: float) -> Reply:
         reply = await self._once(request, deadline)
+        for _ in range(REDIRECTS_MAX):
+            try:
+                following = next_hop(request, reply, self._now_ms() // 1000)
+            except TransportFault as error:
+                raise TransportFault(error.fault, error.detail, left=True) from error
+            if following is None:
+                break
+            request = following
+            reply = await self._hop(request, deadline)
+        return told(request, reply)
+
+    async def _hop(self, request: Request, deadline: float) -> Reply:
+        """Send what follows a redirect; nobody else knows its signature, so echoes are masked here."""
         try:
-            return await self._redirected(request, reply, deadline)
+            return without_echo(await self._once(request, deadline), request)
         except TransportFault as error:
-            raise TransportFault(error.fault, error.detail, left=True) from error
+            words = without_echo(Reply(detail=error.detail), request).detail
+            raise TransportFault(error.fault, words, left=True) from error
         except _UNWRITABLE as error:
             raise TransportFault(Fault.BAD_URL, _CANNOT_BE_WRITTEN, left=True) from error
-
-    async def _redirected(self, request: Request, reply: Reply, deadline: float) -> Reply:
-        for _ in range(REDIRECTS_MAX):
-            location = reply.header("location")
-            if reply.status not in _FOLLOWED or not location:
-                break
-            following = _following(request.url, location)
-            if request.url.startswith("https:") and not following.startswith("https:"):
-                break
-            request = replace(request, url=following, custom=_custom(request, following))
-            reply = await self._once(request, deadline)
-        return reply
 
     async def _once(self, request: Request, deadline: float) -> Reply:
         began = time.monotonic()
@@ -211,24 +216,6 @@ class LoopOutbox:
                 return await self._slots.acquire()
         except TimeoutError:
             return False
-
-
-def _following(url: str, location: str) -> str:
-    """Say where a redirect leads, odd bytes percent-encoded; raises TransportFault when that is no URL."""
-    try:
-        return urldefrag(urljoin(url, quote(location.encode("latin-1"), _VISIBLE))).url
-    except ValueError as error:
-        raise TransportFault(Fault.REFUSED, "the redirect leads to what is no URL") from error
-
-
-def _custom(request: Request, following: str) -> tuple[tuple[str, Secret], ...]:
-    """Give the owner's headers that a redirect takes along: none to another origin, as they are not its."""
-    return request.custom if _origin(request.url) == _origin(following) else ()
-
-
-def _origin(url: str) -> tuple[str, str | None, int | None]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 
 def _ended(result: Finished | BaseException) -> Finished:
