@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from chalicelib.adapters.totp import PyotpCodes
 
 
-# What clocks of two machines may differ by, and a call that is tried again lasts.
-PURGE_MARGIN_MS = 30_000
+# More than the clocks of two machines differ by.
+PURGE_MARGIN_MS = 10_000
 # What is published twice is read twice: the next run tries again.
 _TRIED_ONCE = frozenset({"sns"})
 
