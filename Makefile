@@ -6,10 +6,12 @@ export EMULATOR
 PYTHON ?= $(shell for p in python3.11 python3; do if $$p -c '' >/dev/null 2>&1; then echo $$p; break; fi; done)
 RUN := .venv/bin/python -m
 TIERS := tests/unit tests/contract tests/handlers tests/infra tests/e2e
+GATE := tests/unit/domain/test_target.py tests/contract/test_destinations_sent.py tests/contract/test_redirects.py \
+	tests/handlers/test_destinations_registered.py
 CODE := $(wildcard app.py) chalicelib infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dev api-restart code receiver unit test check format package bench bench-isolation bench-replays bench-sender bench-hold chaos rebuild lock clean
+.PHONY: help dev api-restart code receiver unit test check format gate package bench bench-isolation bench-replays bench-sender bench-hold chaos rebuild lock clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -32,6 +34,9 @@ unit: .venv/ready ## run the inner loop: the core and the use cases (ARGS="-k na
 
 test: .venv/ready .venv-emulator/ready .venv-lint/ready .venv-openapi/ready ## run every tier of tests
 	@$(RUN) pytest $(TIERS) $(ARGS)
+
+gate: .venv/ready .venv-emulator/ready ## run the release gate alone: no request goes where it may not
+	@$(RUN) pytest $(GATE) $(ARGS)
 
 contract: .venv/ready .venv-emulator/ready .venv-openapi/ready ## try the published contract against a running Relay (2 minutes)
 	@$(RUN) pytest tests/e2e/test_contract.py $(ARGS)

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,11 +12,11 @@ import trustme
 
 from chalicelib.adapters.http import race
 from chalicelib.adapters.http.connect import Resolve, Way, open_checked
-from chalicelib.adapters.http.dial import Proxy
 from chalicelib.adapters.http.fault import TransportFault
 from chalicelib.adapters.http.tls import tls_context
 from chalicelib.domain.outcome import Fault
 from chalicelib.domain.target import Policy, Target
+from tests.contract.proxying import proxying
 
 HERE, ALSO_HERE, NOBODY = "127.0.0.1", "127.0.0.2", "127.0.0.3"
 OPEN = Policy(require_https=False, allow_private=True, allowed_ports=None)
@@ -122,42 +122,6 @@ def test_the_second_address_is_tried_when_the_first_refuses() -> None:
             assert reached == [ALSO_HERE]
 
     through(run)
-
-
-@asynccontextmanager
-async def proxying(refuses: str = "") -> AsyncIterator[tuple[Proxy, list[str]]]:
-    """Run an outbound proxy; which tunnels it was asked for. It refuses those to an address."""
-    asked: list[str] = []
-    tunnels: list[asyncio.Task[None]] = []
-
-    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        host, _, port = head.split()[1].rpartition(":")
-        asked.append(head)
-        if host == refuses:
-            writer.write(b"HTTP/1.1 403 Forbidden\r\n\r\n")
-            writer.close()
-            await writer.wait_closed()
-            return
-        there, back = await asyncio.open_connection(host.strip("[]"), int(port))
-        writer.write(b"HTTP/1.1 200 Connection established\r\nVia: here\r\n\r\n")
-        await asyncio.gather(_pour(reader, back), _pour(there, writer))
-
-    def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tunnels.append(asyncio.create_task(tunnel(reader, writer)))
-
-    server = await asyncio.start_server(met, HERE, 0)
-    async with server:
-        yield Proxy(HERE, server.sockets[0].getsockname()[1]), asked
-        await asyncio.wait_for(asyncio.gather(*tunnels), PATIENCE_S)
-
-
-async def _pour(source: asyncio.StreamReader, into: asyncio.StreamWriter) -> None:
-    with suppress(ConnectionError):
-        while piece := await source.read(65_536):
-            into.write(piece)
-        into.close()
-        await into.wait_closed()
 
 
 def test_an_outbound_proxy_is_told_the_checked_address_and_never_the_name(authority: trustme.CA) -> None:

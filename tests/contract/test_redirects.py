@@ -5,13 +5,18 @@ import base64
 import itertools
 import ssl
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
 import trustme
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from chalicelib.adapters.ed25519 import NaclEd25519
+from chalicelib.adapters.http.fault import TransportFault
 from chalicelib.adapters.http.loop import BackgroundLoop
+from chalicelib.adapters.http.redirect import next_hop, told
 from chalicelib.adapters.http.sender import GuardedSender, SendLimits
 from chalicelib.adapters.http.transport import GuardedTransport, Timeouts
 from chalicelib.domain import signing
@@ -31,6 +36,7 @@ from tests.receiver.entry import Record
 from tests.receiver.server import Receiver
 from tests.unit.domain.examples import (
     DELIVERY_ID,
+    FEW,
     KEY,
     OTHER_SECRET,
     RECEIVED_S,
@@ -170,6 +176,23 @@ def test_a_redirect_to_nowhere_is_an_answer_like_any_other(location: str) -> Non
         reply = sent(request_to(receiver.script("a", to(location, 302))))
     assert reply.status == 302
     assert ("what is no URL" in reply.detail) == bool(location)
+
+
+@FEW
+@given(
+    st.text(alphabet="htps:/[]@?#%.\\:0169a\u00e9 ", max_size=20) | st.text(st.characters(max_codepoint=255)),
+    st.sampled_from([302, 307]),
+)
+@example("https://hooks.example.com:65979/", 307)
+@example("https://hooks.example.com:x/", 307)
+@example("//[", 302)
+def test_no_location_whatever_breaks_the_sender(location: str, status: int) -> None:
+    request = request_to("https://hooks.example.com/in")
+    reply = Reply(status=status, headers=(("location", location),))
+    with suppress(TransportFault):
+        following = next_hop(request, reply, RECEIVED_S)
+        assert following is None or following.url.startswith("https:")
+    assert told(request, reply).detail.isprintable()
 
 
 def test_a_long_location_is_named_in_part() -> None:

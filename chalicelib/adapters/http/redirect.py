@@ -59,6 +59,10 @@ def _custom(request: Request, following: str) -> tuple[tuple[str, Secret], ...]:
     return request.custom if _origin(request.url) == _origin(following) else ()
 
 
-def _origin(url: str) -> tuple[str, str | None, int | None]:
+def _origin(url: str) -> tuple[str, str | None, int | None] | None:
+    """Give a URL's scheme, host and port, or None when its port is none: it will be refused."""
     parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or DEFAULT_PORTS.get(parts.scheme)
+    try:
+        return parts.scheme, parts.hostname, parts.port or DEFAULT_PORTS.get(parts.scheme)
+    except ValueError:
+        return None
