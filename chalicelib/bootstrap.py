@@ -40,6 +40,7 @@ from chalicelib.application.step_up import StepUp
 from chalicelib.application.tenants import ManageTenants
 from chalicelib.application.try_endpoint import TryEndpoint
 from chalicelib.domain.api_key import ApiKey, development_key
+from chalicelib.domain.chat.platform import Origins
 from chalicelib.domain.gate import SECOND, Rules
 from chalicelib.domain.notice import NoticeRules
 from chalicelib.domain.secret import Secret
@@ -155,6 +156,13 @@ def policy() -> Policy:
     """Say where requests may go."""
     of = settings()
     return Policy(of.require_https, of.allow_private_endpoints, of.allowed_ports)
+
+
+@cache
+def origins() -> Origins:
+    """Say where the chats' platforms are reached."""
+    of = settings()
+    return Origins(of.telegram_origin, of.discord_origin, of.slack_origin)
 
 
 @cache
@@ -318,7 +326,7 @@ def fan_out() -> FanOutLater:
 @cache
 def manage_endpoints() -> ManageEndpoints:
     """Give the use case behind the endpoint routes."""
-    return ManageEndpoints(endpoints(), signing_keys(), clock(), dice(), policy(), bells())
+    return ManageEndpoints(endpoints(), signing_keys(), clock(), dice(), policy(), bells(), origins())
 
 
 @cache
@@ -360,7 +368,7 @@ def showing() -> Showing:
 @cache
 def inspect() -> Inspect:
     """Give the use case that shows requests of the past."""
-    return Inspect(questions(), showing())
+    return Inspect(questions(), showing(), origins())
 
 
 @cache
@@ -465,6 +473,7 @@ def deliver() -> Deliver:
         dice(),
         settings().total_timeout_secs * 1000,
         settings().payload_max_bytes,
+        origins(),
     )
 
 

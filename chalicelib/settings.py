@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from chalicelib.domain.api_key import DEVELOPMENT_OPERATOR_KEY, digest
+from chalicelib.domain.chat.platform import OFFICIAL
 from chalicelib.domain.endpoint import OVERLAP_MAX_S, OVERLAP_S
 
 PREFIX = "RELAY_"
@@ -61,6 +62,7 @@ def _proxy(value: object) -> object:
 Seconds = Annotated[int, Field(ge=1, le=86_400)]
 Port = Annotated[int, Field(ge=1, le=65_535)]
 Proxy = Annotated[tuple[str, Port] | None, BeforeValidator(_proxy)]
+Origin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~-]+)*$", max_length=256)]
 Ports = Annotated[frozenset[Port] | None, BeforeValidator(_ports)]
 
 
@@ -100,6 +102,9 @@ class Settings(BaseModel):
     notice_window_secs: Seconds = 3_600
     notice_outage_secs: Seconds = 900
     outbound_proxy: Proxy = None
+    telegram_origin: Origin = OFFICIAL.telegram
+    discord_origin: Origin = OFFICIAL.discord
+    slack_origin: Origin = OFFICIAL.slack
     allow_private_endpoints: bool = False
     require_https: bool = True
     allowed_ports: Ports = frozenset({443})

@@ -24,6 +24,7 @@ from chalicelib.application.sending import Sending
 from chalicelib.application.settlement import Settlement
 from chalicelib.application.signing_keys import SigningKeys
 from chalicelib.application.visit import Attempted, Call, Visit
+from chalicelib.domain.chat.platform import OFFICIAL, Origins
 from chalicelib.domain.delivery import Lane
 
 HOLDER_BITS = 64
@@ -52,6 +53,7 @@ class Deliver:
     dice: Dice
     request_timeout_ms: int
     payload_max: int
+    origins: Origins = OFFICIAL
 
     def run(self, calls: Sequence[Call], receipts: Receipts, time_left_ms: Callable[[], int]) -> Report:
         """Work off a batch, a call per lane; a finished lane's bells are deleted while others work.
@@ -67,6 +69,7 @@ class Deliver:
             self.clock,
             self.request_timeout_ms,
             self.payload_max,
+            self.origins,
         )
         batch = Batch(
             [self._visit(call) for call in calls],

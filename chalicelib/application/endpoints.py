@@ -8,6 +8,8 @@ from chalicelib.application.ports import Bell, Bells, Clock, Dice, Endpoints, Pa
 from chalicelib.application.signing_keys import KEY_BYTES, MadeKey, SigningKeys
 from chalicelib.domain import audit, audited, ids, target
 from chalicelib.domain.audit import Action, Actor, Difference
+from chalicelib.domain.chat import platform
+from chalicelib.domain.chat.platform import OFFICIAL, Origins
 from chalicelib.domain.delivery import Lane
 from chalicelib.domain.endpoint import (
     ORDERED_MAX,
@@ -17,6 +19,7 @@ from chalicelib.domain.endpoint import (
     EndpointState,
 )
 from chalicelib.domain.errors import ErrorCode, RelayError
+from chalicelib.domain.secret import Secret
 from chalicelib.domain.signing import SignatureForm, SignatureKey
 from chalicelib.domain.target import Policy
 from chalicelib.domain.tenant import QUOTAS_MAX
@@ -27,11 +30,13 @@ LOOKED_AT_MAX = 200
 """A tenant's newest endpoints that a new one is compared with."""
 Resumption = tuple[Backlog, int]
 """What becomes of what waited, and from which Unix ms it is resumed (0 unless it is)."""
+NewKey = SignatureKey | Secret
+"""Which kind of signing key is to be made, or the credential of a chat, which its owner brings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A new endpoint and its signing key, whose secret is shown this once.
+    """A new endpoint and its signing key, whose secret is shown this once; of a chat its credential.
 
     `beside` names the endpoints that lead to the same place.
     """
@@ -51,12 +56,13 @@ class ManageEndpoints:
     dice: Dice
     policy: Policy
     bells: Bells
+    origins: Origins = OFFICIAL
 
     def register(
         self,
         draft: Endpoint,
         by: Actor,
-        kind: SignatureKey = SignatureKey.HMAC,
+        of: NewKey = SignatureKey.HMAC,
         at_most: int = QUOTAS_MAX.endpoints,
     ) -> Registered:
         """Create an endpoint from a draft without id and secret; raises RelayError.
@@ -65,9 +71,8 @@ class ManageEndpoints:
         or an ordered one too many.
         """
         now_ms = self.clock.now_ms()
-        url = target.parse_target(draft.url, self.policy).url
-        check_form(draft.signature, [kind], "signature_key")
-        key = self.keys.make(draft.tenant, kind, self.dice.key(KEY_BYTES))
+        url = self.checked(draft).url
+        key = self._key(draft, of)
         endpoint = replace(
             draft,
             id=ids.new_id("ep", now_ms, self.dice.bits(ids.ENTROPY_BITS)),
@@ -82,6 +87,12 @@ class ManageEndpoints:
             full = not draft.ordered or self.store.count(draft.tenant) >= at_most
             raise too_many_endpoints(at_most) if full else too_many_ordered()
         return Registered(endpoint, key, beside)
+
+    def _key(self, draft: Endpoint, of: NewKey) -> MadeKey:
+        if isinstance(of, Secret):
+            return MadeKey(self.keys.sealed(draft.tenant, of), None)
+        check_form(draft.signature, [of], "signature_key")
+        return self.keys.make(draft.tenant, of, self.dice.key(KEY_BYTES))
 
     def _beside(self, endpoint: Endpoint) -> tuple[str, ...]:
         """Name those of a tenant's newest endpoints that lead to where a new one does."""
@@ -118,8 +129,19 @@ class ManageEndpoints:
         return self.store.page(tenant, after, limit)
 
     def checked(self, new: Endpoint) -> Endpoint:
-        """Give a changed endpoint with its URL as it is kept; raises RelayError for one that cannot be."""
-        return replace(new, url=target.parse_target(new.url, self.policy).url)
+        """Give an endpoint with its URL as it is kept; raises RelayError for one that cannot be.
+
+        Of a chat the policy looks at the URL that its messages will be posted to.
+        """
+        if not platform.is_chat(new.transport):
+            return replace(new, url=target.parse_target(new.url, self.policy).url)
+        address = platform.address(new.transport, new.url)
+        target.parse_target(platform.built_url(new.transport, address, self.origins), self.policy)
+        return replace(new, url=address)
+
+    def entrusted(self, chat: Endpoint, credential: Secret) -> Endpoint:
+        """Give a chat with another credential in place of the one it has."""
+        return replace(chat, secrets=(self.keys.sealed(chat.tenant, credential),))
 
     def change(self, old: Endpoint, new: Endpoint, by: Actor) -> Endpoint:
         """Write a changed endpoint over the one that was read; raises RelayError if it has moved on."""

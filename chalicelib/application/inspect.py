@@ -3,7 +3,7 @@
 What no row keeps is made again by the rules that made it; nothing is made up where something is missing.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from urllib.parse import urlsplit
 
@@ -12,11 +12,15 @@ from chalicelib.application.questions import Questions
 from chalicelib.application.showing import Body, BodyShown, Showing
 from chalicelib.domain import ids
 from chalicelib.domain import request as requests
+from chalicelib.domain.chat import message, platform
+from chalicelib.domain.chat.platform import OFFICIAL, Origins
 from chalicelib.domain.delivery import Attempt, Created, HistoryRow, Lane, Owed
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.event import Event
 from chalicelib.domain.outcome import BEFORE_SENDING, Outcome
 from chalicelib.domain.redaction import MASK
+from chalicelib.domain.sent import Sent
+from chalicelib.domain.signing import SignatureForm
 
 _OF_THE_BODY = frozenset({"Content-Type", "Content-Length"})
 
@@ -32,11 +36,15 @@ class NoRequest(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A request as it may be seen: URL, headers in the order they were sent in, and its body."""
+    """A request as it may be seen: URL, headers in the order they were sent in, and its body.
+
+    Of a chat's, `url` is its address, and `to` where its messages go, with a placeholder for the credential.
+    """
 
     url: str
     headers: tuple[tuple[str, str], ...] = field(repr=False)
     body: Body
+    to: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,7 @@ class Inspect:
 
     questions: Questions
     showing: Showing
+    origins: Origins = OFFICIAL
 
     def run(
         self, tenant: str, delivery_id: str, generation: int | None = None, number: int | None = None
@@ -76,10 +85,29 @@ class Inspect:
         stored = self.questions.reading.event(tenant, attempt.event_id, self.questions.clock.now_ms())
         body = self.showing.body(tenant, stored)
         event, owed = _as_then(tenant, rows, attempt, stored, body)
+        if sent.form is SignatureForm.NONE:
+            return self._message(sent, event, body)
         headers = requests.again(sent, event, owed, MASK)
         if body.shown is BodyShown.GONE:
-            headers = tuple(each for each in headers if each[0] not in _OF_THE_BODY)
+            headers = _but_of_the_body(headers)
         return Shown(sent.url, (("Host", urlsplit(sent.url).netloc), *headers), body)
+
+    def _message(self, sent: Sent, event: Event, body: Body) -> Shown:
+        """Show what a chat was told, written again from the payload as far as that may be seen."""
+        chat = platform.transport_of(sent.url)
+        if chat is None:
+            raise ValueError("a message without signature went to no chat")
+        to = platform.built_url(chat, sent.url, self.origins)
+        if body.shown is BodyShown.GONE:
+            return Shown(sent.url, _but_of_the_body(message.again(sent, b"")), body, to)
+        exact = message.body(chat, sent.url, event)
+        seen = message.body(chat, sent.url, replace(event, body=body.seen))
+        written = Body(body.shown, b"" if body.shown is BodyShown.HIDDEN else seen, exact)
+        return Shown(sent.url, message.again(sent, exact), written, to)
+
+
+def _but_of_the_body(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(each for each in headers if each[0] not in _OF_THE_BODY)
 
 
 def _as_then(

@@ -1,11 +1,12 @@
 """Rotating an endpoint's signing key: two are live for a while, so that receivers can change over."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chalicelib.application.endpoints import ManageEndpoints, check_form, stale
 from chalicelib.application.signing_keys import KEY_BYTES, MadeKey
 from chalicelib.domain.audit import Action, Actor
 from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.secret import Secret
 from chalicelib.domain.signing import SignatureKey
 
 
@@ -53,6 +54,17 @@ class RotateKeys:
             return endpoint.rotated(key.wrapped, manage.clock.now_ms(), rotation.overlap_s)
 
         return Rotated(manage.switched(of, turned, by, Action.SECRET_ROTATED), key)
+
+    def replace(self, of: tuple[str, str], credential: Secret, version: int | None, by: Actor) -> Rotated:
+        """Give a chat another credential; the one it has is forgotten at once. Raises RelayError."""
+        manage = self.manage
+        sealed = manage.keys.sealed(of[0], credential)
+
+        def turned(endpoint: Endpoint) -> Endpoint:
+            _check_version(endpoint, version)
+            return replace(endpoint, secrets=(sealed,)).next_to(endpoint, manage.clock.now_ms())
+
+        return Rotated(manage.switched(of, turned, by, Action.SECRET_ROTATED), MadeKey(sealed, None))
 
     def end_overlap(self, of: tuple[str, str], within_s: int, version: int | None, by: Actor) -> Endpoint:
         """Let the previous key sign no longer than so many seconds from now; never longer than it would."""

@@ -20,6 +20,8 @@ from chalicelib.application.signing_keys import SigningKeys
 from chalicelib.application.visit import TOGETHER_US, Underway, Visit
 from chalicelib.domain import gate as gates
 from chalicelib.domain import request as requests
+from chalicelib.domain.chat import message
+from chalicelib.domain.chat.platform import OFFICIAL, Origins, is_chat
 from chalicelib.domain.delivery import Again, Dead, Lane, Owed, after_unknown, owed_of_key
 from chalicelib.domain.ending import decided
 from chalicelib.domain.endpoint import Endpoint, EndpointState
@@ -58,6 +60,7 @@ class Sending:
     clock: Clock
     request_timeout_ms: int
     payload_max: int
+    origins: Origins = OFFICIAL
 
     def start(self, visits: Sequence[Visit], outbox: Outbox) -> Started:
         """Re-read what the visits may start now and start each send that may still be made."""
@@ -133,9 +136,13 @@ class Sending:
         reason = unsendable(None if body is None else len(body), self.payload_max)
         if body is None or reason is not None:
             return reason or DeathReason.EXPIRED
+        whole = replace(event, body=body)
         now_s = self.clock.now_ms() // 1000
+        if is_chat(endpoint.transport):
+            (sealed,) = endpoint.live_secrets(now_s)
+            return message.build(endpoint, whole, self.keys.credential(event.tenant, sealed), self.origins)
         keys = [self.keys.open(event.tenant, each) for each in endpoint.live_secrets(now_s)]
-        return requests.build(endpoint, replace(event, body=body), owed, keys, now_s)
+        return requests.build(endpoint, whole, owed, keys, now_s)
 
     def _when(self, visit: Visit, moment_us: int) -> tuple[float, float]:
         """Say in how many seconds a send may begin, and in how many it must have: its lease outlasts it."""

@@ -20,6 +20,7 @@ from chalicelib.domain import gate as gates
 from chalicelib.domain.audit import RELAY, Action
 from chalicelib.domain.backoff import RETRY_AFTER_CEILING
 from chalicelib.domain.change import Change
+from chalicelib.domain.chat.waits import heard
 from chalicelib.domain.delivery import (
     Again,
     Arrived,
@@ -83,7 +84,8 @@ class Settlement:
             visit.stop()
             return None
         reply = without_echo(finished.reply, sent.request)
-        verdict = judge(reply, datetime.fromtimestamp(finished.ended_ms / 1000, UTC))
+        now = datetime.fromtimestamp(finished.ended_ms / 1000, UTC)
+        verdict = judge(heard(endpoint.transport, finished.reply, now), now)
         held = self.holding.of(visit, sent, finished.began_ms)
         turn_ms = -(-max(sent.turn_us, sent.paced_us) // 1000)
         timing = Timing(finished.began_ms, finished.ended_ms, self.dice.jitter(), held, turn_ms, sent.kept)

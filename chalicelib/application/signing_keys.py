@@ -30,9 +30,9 @@ class SigningKeys:
         """Make a signing key of 32 random bytes and seal it; of a key pair nobody sees the private part."""
         if kind is SignatureKey.HMAC:
             secret = signing.new_secret(key)
-            return MadeKey(self._sealed(tenant, secret), secret)
+            return MadeKey(self.sealed(tenant, secret), secret)
         public = self.ed25519.public_key(key)
-        wrapped = self._sealed(tenant, signing.private_key(key, public))
+        wrapped = self.sealed(tenant, signing.private_key(key, public))
         return MadeKey(replace(wrapped, public_key=signing.public_key(public)), None)
 
     def open(self, tenant: str, wrapped: WrappedSecret) -> SigningKey:
@@ -40,5 +40,10 @@ class SigningKeys:
         secret = self.sealer.unseal(tenant, wrapped)
         return Ed25519Key(secret, self.ed25519.sign) if wrapped.kind is SignatureKey.ED25519 else secret
 
-    def _sealed(self, tenant: str, secret: Secret) -> WrappedSecret:
+    def credential(self, tenant: str, wrapped: WrappedSecret) -> Secret:
+        """Open what is no key: a credential that its owner has given."""
+        return self.sealer.unseal(tenant, wrapped)
+
+    def sealed(self, tenant: str, secret: Secret) -> WrappedSecret:
+        """Seal a secret."""
         return WrappedSecret(self.sealer.seal(tenant, secret))

@@ -29,7 +29,7 @@ def endpoint(of: Endpoint) -> dict[str, object]:
         "ordering": of.ordering.value,
         "retry_profile": of.retry_profile.value,
         "signature": of.signature.value,
-        "signature_key": of.signature_key.value,
+        "signature_key": of.signature_key.value if of.signed else None,
         "headers": {name: MASK for name, _ in of.headers},
         "filter": pattern.written(of.filter),
         "state": of.state.value,
@@ -43,7 +43,11 @@ def endpoint_change(old: Endpoint, new: Endpoint) -> Difference:
     """Show what a change of an endpoint changed; what changed in nothing that is shown is named as well."""
     before, after = endpoint(old), endpoint(new)
     found = difference(before, after)
-    changed = {"url": old.url != new.url, "headers": old.headers != new.headers}
+    changed = {
+        "url": old.url != new.url,
+        "headers": old.headers != new.headers,
+        "secrets": old.secrets != new.secrets,
+    }
     names = [name for name, is_changed in changed.items() if is_changed]
     return Difference(
         {**found.before, **{name: before[name] for name in names}},

@@ -40,6 +40,9 @@ class Transport(StrEnum):
     """How a request to an endpoint is built."""
 
     HTTP = "http"
+    TELEGRAM = "telegram"
+    DISCORD = "discord"
+    SLACK = "slack"
 
 
 class Ordering(StrEnum):
@@ -69,7 +72,8 @@ class Backlog(StrEnum):
 class WrappedSecret:
     """A signing secret encrypted by the key service, and the Unix second it stops signing (None: never).
 
-    One of a key pair is its private part, and has its public key beside it.
+    One of a key pair is its private part, and has its public key beside it. Of a chat it is the
+    credential that its platform has made.
     """
 
     ciphertext: bytes = field(repr=False)
@@ -165,6 +169,11 @@ class Endpoint:
         skipped_ms = max(self.skip_before_ms, skip_before_ms)
         on = replace(self, state=EndpointState.ENABLED, state_reason="", skip_before_ms=skipped_ms)
         return on.next_to(self, now_ms)
+
+    @property
+    def signed(self) -> bool:
+        """Say whether its requests are signed."""
+        return self.signature is not SignatureForm.NONE
 
     @property
     def signature_key(self) -> SignatureKey:

@@ -15,7 +15,7 @@ from chalicelib.domain.event import Event
 from chalicelib.domain.outcome import Reply
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.sent import Sent
-from chalicelib.domain.signing import Ed25519Key, Signer, SigningKey
+from chalicelib.domain.signing import Ed25519Key, SignatureForm, Signer, SigningKey
 
 VERSION = "1.0.0"
 METHOD = "POST"
@@ -67,8 +67,10 @@ def signed_anew(request: Request, now_s: int) -> Request:
 
 
 def kept(endpoint: Endpoint, request: Request) -> Sent:
-    """Say what history keeps of a request to an endpoint."""
+    """Say what history keeps of a request to an endpoint; where nothing is signed, its URL holds a secret."""
     of = dict(request.headers)
+    if endpoint.signature is SignatureForm.NONE:
+        return Sent(endpoint.url, endpoint.signature, 0, "", of["User-Agent"])
     _, timestamp, signature = (of[name] for name in signing.IDENTITY[endpoint.signature])
     custom = tuple(name for name, _ in endpoint.headers)
     url = displayed_url(request.url)

@@ -28,17 +28,18 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,256}", re.ASCII)
 
 
 class SignatureForm(StrEnum):
-    """How a request is signed: Relay's own headers, or those of Standard Webhooks."""
+    """How a request is signed: Relay's own headers, those of Standard Webhooks, or not at all."""
 
     RELAY = "relay"
     STANDARD = "standard"
+    NONE = "none"
 
 
 IDENTITY = {
     SignatureForm.RELAY: ("Relay-Delivery-Id", "Relay-Timestamp", "Relay-Signature"),
     SignatureForm.STANDARD: ("webhook-id", "webhook-timestamp", "webhook-signature"),
 }
-"""The three headers of each form: whose delivery, when it was signed, and the signatures."""
+"""The three headers of each form that signs: whose delivery, when it was signed, and the signatures."""
 
 
 class SignatureKey(StrEnum):
@@ -165,6 +166,8 @@ def _signatures(
                 else sign_standard(key, delivery_id, timestamp, body)
                 for key in keys
             )
+        case SignatureForm.NONE:
+            raise BadSecretError("nothing is signed in this form")
 
 
 def _shared(key: SigningKey) -> Secret:

@@ -8,7 +8,6 @@ from chalicelib import bootstrap
 from chalicelib.application import endpoints as use
 from chalicelib.domain.delivery import is_attempt_key
 from chalicelib.domain.endpoint import Backlog, Endpoint
-from chalicelib.domain.signing import SignatureKey
 from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
@@ -22,9 +21,9 @@ _VERSION = re.compile(r'"([0-9]{1,15})"', re.ASCII)
 def create(asked: Asked) -> Response:
     """Register an endpoint; the answer shows its secret, this once."""
     given = bodies.parse(bodies.EndpointBody, asked.body)
-    draft, kind = bodies.endpoint_of(asked.caller.tenant, given), bodies.signature_key(given.signature_key)
+    draft, key = bodies.endpoint_of(asked.caller.tenant, given), bodies.new_key(given)
     at_most = asked.caller.account.quotas.endpoints
-    made = bootstrap.manage_endpoints().register(draft, asked.actor, kind or SignatureKey.HMAC, at_most)
+    made = bootstrap.manage_endpoints().register(draft, asked.actor, key, at_most)
     body = answers.created_endpoint(made.endpoint, made.key, made.beside)
     return http.reply(body, 201, {**_etag(made.endpoint), "Location": f"/v1/endpoints/{made.endpoint.id}"})
 
@@ -46,9 +45,13 @@ def patch(asked: Asked, endpoint_id: str) -> Response:
     """Change an endpoint that is still as it was read."""
     manage = bootstrap.manage_endpoints()
     old = _as_read(asked, manage.get_to_change(asked.caller.tenant, endpoint_id))
-    new = manage.checked(bodies.patched(old, bodies.parse(bodies.EndpointPatch, asked.body)))
+    given = bodies.parse(bodies.EndpointPatch, asked.body)
+    new = manage.checked(bodies.patched(old, given))
+    credential = bodies.moved_credential(old, given)
     if new.url != old.url:
         asked.elevated(ElevatedAction.URL_CHANGE)
+    if credential:
+        new = manage.entrusted(new, credential)
     changed = manage.change(old, new, asked.actor)
     return http.reply(answers.endpoint(changed), 200, _etag(changed))
 
@@ -80,13 +83,17 @@ def enable(asked: Asked, endpoint_id: str) -> Response:
 
 
 def rotate_secret(asked: Asked, endpoint_id: str) -> Response:
-    """Give an endpoint a new signing key, the one before signing for a while longer."""
+    """Give an endpoint a new signing key, the one before signing a while longer; a chat what it is given."""
     of = (asked.caller.tenant, endpoint_id)
-    bootstrap.manage_endpoints().get_to_change(*of)
+    old = bootstrap.manage_endpoints().get_to_change(*of)
     asked.elevated(ElevatedAction.SECRET_ROTATION)
-    body = bodies.parse(bodies.RotateBody, asked.body or b"{}")
-    wanted = bodies.rotation(body, bootstrap.settings().rotation_overlap_secs, _version_read(asked))
-    made = bootstrap.rotate_keys().rotate(of, wanted, asked.actor)
+    body, version = bodies.parse(bodies.RotateBody, asked.body or b"{}"), _version_read(asked)
+    rotate, credential = bootstrap.rotate_keys(), bodies.replacement(old.transport, body)
+    if credential:
+        made = rotate.replace(of, credential, version, asked.actor)
+    else:
+        wanted = bodies.rotation(body, bootstrap.settings().rotation_overlap_secs, version)
+        made = rotate.rotate(of, wanted, asked.actor)
     return http.reply(answers.rotated(made), 200, _etag(made.endpoint))
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, WithJsonSchema
 
+from chalicelib.application.endpoints import NewKey
 from chalicelib.application.rotate import Rotation
 from chalicelib.domain import endpoint as endpoints
 from chalicelib.domain import event as events
@@ -18,11 +19,13 @@ from chalicelib.domain import ids
 from chalicelib.domain import pattern as filters
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.bulk_replay import Wanted
+from chalicelib.domain.chat.platform import PLATFORMS, is_chat
 from chalicelib.domain.delivery import Status
 from chalicelib.domain.endpoint import Backlog, Endpoint, Limits, Ordering, Transport, header_fault
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import MASK, Secret
-from chalicelib.domain.signing import SignatureForm, SignatureKey
+from chalicelib.domain.signing import IDENTITY, SignatureForm, SignatureKey
+from chalicelib.wire import chats
 
 BODY_MAX = 131_072
 _SHOWN_MAX = 5
@@ -68,12 +71,13 @@ Choice = Annotated[str, StringConstraints(max_length=32)]
 TransportChoice = Annotated[Choice, one_of(Transport)]
 OrderingChoice = Annotated[Choice, one_of(Ordering)]
 ProfileChoice = Annotated[Choice, one_of(RetryProfile)]
-SignatureChoice = Annotated[Choice, one_of(SignatureForm)]
+SignatureChoice = Annotated[Choice, one_of(IDENTITY)]
 BacklogChoice = Annotated[Choice, one_of(Backlog)]
 EndedChoice = Annotated[Choice, one_of(_ENDED)]
 KeyChoice = Annotated[Choice, one_of(SignatureKey)]
 Moment = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 Url = Annotated[str, WithJsonSchema({"type": "string", "examples": ["https://example.com/hook"]})]
+Credential = Annotated[str, StringConstraints(max_length=256)]
 
 
 class EndpointBody(BaseModel):
@@ -94,6 +98,7 @@ class EndpointBody(BaseModel):
     signature_key: KeyChoice = SignatureKey.HMAC.value
     headers: Headers = {}
     filter: Filter | None = None
+    secret: Credential | None = None
 
 
 class EndpointPatch(BaseModel):
@@ -112,6 +117,7 @@ class EndpointPatch(BaseModel):
     signature: SignatureChoice | None = None
     headers: Headers | None = None
     filter: Filter | None = None
+    secret: Credential | None = None
 
 
 class BulkReplayBody(BaseModel):
@@ -133,12 +139,16 @@ class EmptyBody(BaseModel):
 
 
 class RotateBody(BaseModel):
-    """What `POST /v1/endpoints/{id}/rotate-secret` takes: for how long the key before signs as well."""
+    """What `POST /v1/endpoints/{id}/rotate-secret` takes: for how long the key before signs as well.
+
+    For a chat it takes the new credential alone.
+    """
 
     model_config = STRICT
 
     overlap_s: Overlap | None = None
     signature_key: KeyChoice | None = None
+    secret: Credential | None = None
 
 
 class EndOverlapBody(BaseModel):
@@ -208,26 +218,58 @@ def checked(model: type[Model], value: object) -> Model:
 
 def endpoint_of(tenant: str, body: EndpointBody) -> Endpoint:
     """Make the draft of an endpoint; its id, secret and time are still to come."""
+    transport = choice(Transport, body.transport, "transport")
+    chats.check_fields(transport, body.model_dump(exclude_unset=True))
     return Endpoint(
         tenant=tenant,
         id="",
         url=whole_url(body.url),
         event_types=patterns(body.event_types),
         created_ms=0,
-        transport=choice(Transport, body.transport, "transport"),
+        transport=transport,
         description=body.description,
-        limits=Limits(body.rate_per_second, body.burst, body.max_concurrency),
+        limits=_limits(body, transport),
         ordering=choice(Ordering, body.ordering, "ordering"),
         retry_profile=choice(RetryProfile, body.retry_profile, "retry_profile"),
-        signature=choice(SignatureForm, body.signature, "signature"),
+        signature=SignatureForm.NONE if is_chat(transport) else _form(body.signature),
         headers=custom_headers(body.headers),
         filter=filters.admitted(body.filter) if body.filter is not None else "",
     )
 
 
+def new_key(body: EndpointBody) -> NewKey:
+    """Read which kind of key a new endpoint is to have, or the credential given for a chat."""
+    transport = choice(Transport, body.transport, "transport")
+    if is_chat(transport):
+        return chats.credential(transport, body.secret)
+    return choice(SignatureKey, body.signature_key, "signature_key")
+
+
+def _limits(body: EndpointBody, transport: Transport) -> Limits:
+    """Read what an endpoint can take; of a chat, what is not said is what its platform allows."""
+    given = Limits(body.rate_per_second, body.burst, body.max_concurrency)
+    if not is_chat(transport):
+        return given
+    usual = PLATFORMS[transport].limits
+    names = ("rate_per_second", "burst")
+    return replace(
+        given, **{name: getattr(usual, name) for name in names if name not in body.model_fields_set}
+    )
+
+
+def _form(text: str) -> SignatureForm:
+    return choice(SignatureForm, text, "signature", among=IDENTITY)
+
+
+def moved_credential(old: Endpoint, body: EndpointPatch) -> Secret | None:
+    """Read the credential that a patch of a chat's address brings; None where nothing moves."""
+    return chats.moved_credential(old, body.model_dump(exclude_none=True))
+
+
 def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
     """Lay a patch over an endpoint; a new URL needs the custom headers' values again."""
     given = body.model_dump(exclude_none=True)
+    chats.check_fields(old.transport, given)
     if "filter" in body.model_fields_set:
         given["filter"] = body.filter
     if choice(Ordering, given.get("ordering", old.ordering.value), "ordering") is not old.ordering:
@@ -249,7 +291,7 @@ def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
         "event_types": patterns,
         "description": str,
         "retry_profile": lambda text: choice(RetryProfile, text, "retry_profile"),
-        "signature": lambda text: choice(SignatureForm, text, "signature"),
+        "signature": _form,
         "headers": custom_headers,
         "filter": lambda value: filters.admitted(value) if value is not None else "",
     }
@@ -257,6 +299,12 @@ def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
     numbers = ("rate_per_second", "burst", "max_concurrency")
     limits = {name: given.get(name, getattr(old.limits, name)) for name in numbers}
     return replace(old, **fields, limits=Limits(**limits))
+
+
+def replacement(transport: Transport, body: RotateBody) -> Secret | None:
+    """Read the credential that replaces a chat's; None for endpoints whose keys are rotated."""
+    chats.check_fields(transport, body.model_dump(exclude_none=True))
+    return chats.credential(transport, body.secret) if is_chat(transport) else None
 
 
 def rotation(body: RotateBody, default_s: int, version: int | None) -> Rotation:

@@ -49,9 +49,9 @@ class Sent:
 
     @property
     def delivery_id(self) -> str:
-        """Read whose delivery it was, in either header form."""
+        """Read whose delivery it was, in either header form; a chat is not told, so its row says it."""
         headers = {name.lower(): value for name, value in self.request.headers}
-        return headers.get("relay-delivery-id") or headers["webhook-id"]
+        return headers.get("relay-delivery-id") or headers.get("webhook-id") or self.key
 
 
 class ScriptedSender:

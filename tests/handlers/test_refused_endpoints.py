@@ -42,7 +42,7 @@ REFUSED_ALWAYS: dict[str, tuple[dict[str, Any], str, str]] = {
     "a header a number": ({"headers": {"x": 5}}, "field_invalid", "headers.x"),
     "an unknown field": ({"rate": 5}, "field_unknown", "rate"),
     "an id": ({"id": "ep_x"}, "field_unknown", "id"),
-    "a secret": ({"secret": "whsec_x"}, "field_unknown", "secret"),
+    "a secret": ({"secret": "whsec_x"}, "field_invalid", "secret"),
     "a state": ({"state": "enabled"}, "field_unknown", "state"),
 }
 REFUSED_NEW: dict[str, tuple[dict[str, Any], str, str]] = {

@@ -17,7 +17,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "an overlap as text": ({"overlap_s": "60"}, "field_invalid", "overlap_s"),
     "an unknown kind of key": ({"signature_key": "rsa"}, "field_invalid", "signature_key"),
     "a key pair for Relay's own form": ({"signature_key": "ed25519"}, "field_invalid", "signature_key"),
-    "a secret of the caller's": ({"secret": "whsec_x"}, "field_unknown", "secret"),
+    "a secret of the caller's": ({"secret": "whsec_x"}, "field_invalid", "secret"),
 }
 
 

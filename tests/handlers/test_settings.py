@@ -30,6 +30,22 @@ IN_WORDS = {
         ["", "ab", "a" * 64, "A-b", "-ab", "abc\n"],
     ),
     "audit_bucket": ("a bucket's name, likewise", ["relay-audit"], ["", "ab", "A-b"]),
+    **{
+        f"{name}_origin": (
+            "a URL without query, no `/` at its end",
+            ["https://a.example", "http://127.0.0.1:8080/telegram", "https://[fd00::5]:8443"],
+            [
+                "",
+                "a.example",
+                "https://a.example/",
+                "https://a.example?x",
+                "ftp://a",
+                "https://u@a",
+                "https://a\n",
+            ],
+        )
+        for name in ("telegram", "discord", "slack")
+    },
     "notices_topic_arn": (
         "an SNS topic's ARN, or empty",
         ["", "arn:aws:sns:us-east-1:000000000000:relay-notices", "arn:aws-cn:sns:cn-north-1:123456789012:n"],

@@ -92,6 +92,8 @@ class Watch:
         if isinstance(headers := body.get("headers"), dict):
             for value in headers.values():
                 self.made(str(value))
+        if isinstance(credential := body.get("secret"), str):
+            self.made(credential)
         types = body.get("event_types")
         if isinstance(url := body.get("url"), str):
             with suppress(ValueError):

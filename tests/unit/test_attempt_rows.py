@@ -8,10 +8,13 @@ import pytest
 from chalicelib.adapters.aws_limits.dynamodb_values import item_size
 from chalicelib.adapters.dynamodb import keys, render, rows
 from chalicelib.domain import request as requests
+from chalicelib.domain.chat import message
+from chalicelib.domain.chat.platform import OFFICIAL
 from chalicelib.domain.delivery import Attempt
 from chalicelib.domain.outcome import Outcome
 from chalicelib.domain.secret import Secret
-from chalicelib.domain.signing import SignatureForm
+from chalicelib.domain.signing import IDENTITY, SignatureForm
+from tests.unit.domain.chats import CREDENTIALS, chat
 from tests.unit.domain.examples import (
     DELIVERY_ID,
     ENDPOINT_ID,
@@ -65,7 +68,16 @@ def size(attempt: Attempt) -> int:
     return item_size(render.attributes(record(attempt)))
 
 
-@pytest.mark.parametrize("form", SignatureForm)
+def test_a_row_of_a_message_reads_as_it_was_written_and_has_no_credential() -> None:
+    for transport, credential in CREDENTIALS.items():
+        to = chat(transport)
+        kept = requests.kept(to, message.build(to, event(), credential, OFFICIAL))
+        attempt = replace(PLAIN, sent=kept)
+        assert rows.attempt_of(record(attempt)) == attempt
+        assert credential.reveal() not in str(record(attempt))
+
+
+@pytest.mark.parametrize("form", IDENTITY)
 def test_a_row_reads_as_it_was_written(form: SignatureForm) -> None:
     for attempt in (PLAIN, sent(form, SECRET), sent(form, SECRET, OTHER_SECRET, custom=3)):
         assert rows.attempt_of(record(attempt)) == attempt

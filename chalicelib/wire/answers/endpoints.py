@@ -43,7 +43,7 @@ class EndpointAnswer(TypedDict):
     ordering: Ordering
     retry_profile: RetryProfile
     signature: SignatureForm
-    signature_key: SignatureKey
+    signature_key: SignatureKey | None
     previous_secret_expires_at: Time | None
     headers: dict[str, str]
     filter: dict[str, Any] | None
@@ -60,14 +60,14 @@ class Warned(TypedDict):
 
 
 class CreatedEndpointAnswer(EndpointAnswer, Warned):
-    """A new endpoint with its secret, this once; of a key pair only the public key is shown."""
+    """A new endpoint with its secret, this once; of a key pair only the public key, of a chat neither."""
 
     secret: str | None
     public_key: str | None
 
 
 class RotatedAnswer(TypedDict):
-    """A new signing key, its secret this once, and until when the one before goes on to sign."""
+    """A new signing key, its secret this once, and until when the one before signs on; of a chat neither."""
 
     id: str
     secret: str | None
@@ -113,7 +113,7 @@ def endpoint(of: Endpoint) -> EndpointAnswer:
         "ordering": of.ordering,
         "retry_profile": of.retry_profile,
         "signature": of.signature,
-        "signature_key": of.signature_key,
+        "signature_key": of.signature_key if of.signed else None,
         "previous_secret_expires_at": time_or_none((of.previous_expires_at or 0) * 1000),
         "headers": {name: MASK for name, _ in of.headers},
         "filter": pattern.written(of.filter),

@@ -88,6 +88,9 @@ def _request(of: Shown) -> RequestAnswer:
 def _curl(of: Shown, to: str | None) -> str | None:
     if of.body.shown is BodyShown.GONE:
         return None
+    if of.to:
+        hidden = of.body.shown is BodyShown.HIDDEN
+        return None if hidden else curl.line(to or of.to, of.headers, of.body.seen)
     exact = of.body.shown is BodyShown.EXACT and len(of.body.exact) <= curl.INLINE_MAX
     return curl.line(to or PLACEHOLDER, of.headers, of.body.exact if exact else None)
 
@@ -95,8 +98,8 @@ def _curl(of: Shown, to: str | None) -> str | None:
 def _notes(of: Inspected, attempt: Attempt | None) -> list[str]:
     if isinstance(of.request, NoRequest):
         return [_why_none(of.request, attempt)]
-    said = [_of_body(of.request.body, of.event_id)]
-    if len(of.request.body.exact) > curl.INLINE_MAX:
+    said = [_of_message(of.request.body) if of.request.to else _of_body(of.request.body, of.event_id)]
+    if not of.request.to and len(of.request.body.exact) > curl.INLINE_MAX:
         said.append(f"The body is too long for a line. {_fetch(of.event_id)}")
     if attempt is not None and attempt.status is None:
         said.append("No answer came, so it may or may not have arrived.")
@@ -121,6 +124,22 @@ def _of_body(body: Body, event_id: str) -> str:
             return "The event is past its retention: its bytes, its media type and their length are gone."
         case _:
             assert_never(body.shown)
+
+
+def _of_message(body: Body) -> str:
+    match body.shown:
+        case BodyShown.REDACTED:
+            return (
+                "The message is shown as it would be of the redacted payload: your tenant has marked some of"
+                " it sensitive. What was sent was written from the exact payload."
+            )
+        case BodyShown.HIDDEN:
+            return (
+                "The message is not shown: your tenant has marked paths as sensitive, and the payload cannot"
+                " be read as JSON to say what they mark."
+            )
+        case _:
+            return _of_body(body, "")
 
 
 def _fetch(event_id: str) -> str:

@@ -19,7 +19,7 @@ from chalicelib.domain.audit import RELAY
 from chalicelib.domain.endpoint import OVERLAP_S, Endpoint, WrappedSecret
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import Secret
-from chalicelib.domain.signing import SignatureForm, SignatureKey
+from chalicelib.domain.signing import IDENTITY, SignatureForm, SignatureKey
 from tests.fakes.scripted_sender import Sent
 from tests.unit.application.interruptions import meanwhile
 from tests.unit.application.process import Process
@@ -28,7 +28,7 @@ from tests.unit.domain.examples import endpoint as example
 
 MINUTE_S = 60
 NEVER = 10**12
-FORMS = pytest.mark.parametrize("form", list(SignatureForm))
+FORMS = pytest.mark.parametrize("form", list(IDENTITY))
 
 
 def rotate(

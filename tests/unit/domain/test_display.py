@@ -15,6 +15,10 @@ from chalicelib.domain.secret import MASK, Secret
 M = MASK
 TABLE = {
     "https://h.example/": "https://h.example/",
+    "telegram://-1001234567890": "telegram://-1001234567890",
+    "telegram://@our_channel": "telegram://@our_channel",
+    "slack://T01ABCDEF/B01ABCDEF": "slack://T01ABCDEF/B01ABCDEF",
+    "slack://T01ABCDEF/B01ABCDEF/S3CR3TS3CR3T": f"slack://T01ABCDEF/{M}/{M}",
     "https://h.example": "https://h.example",
     "https://h.example:8443/webhooks/orders": "https://h.example:8443/webhooks/orders",
     "https://h.example/v2/hook": "https://h.example/v2/hook",

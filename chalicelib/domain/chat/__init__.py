@@ -1,0 +1,1 @@
+"""Chats as endpoints: how a message to each platform is addressed, written and sent, and what it answers."""
