@@ -38,7 +38,7 @@ test: .venv/ready .venv-emulator/ready .venv-lint/ready .venv-openapi/ready ## r
 gate: .venv/ready .venv-emulator/ready ## run the release gate alone: no request goes where it may not
 	@$(RUN) pytest $(GATE) $(ARGS)
 
-contract: .venv/ready .venv-emulator/ready .venv-openapi/ready ## try the published contract against a running Relay (2 minutes)
+contract: .venv/ready .venv-emulator/ready .venv-openapi/ready ## try the published contract against a running Relay (4 minutes)
 	@$(RUN) pytest tests/e2e/test_contract.py $(ARGS)
 
 check: .venv/ready ## check format, lint, types, imports and requirements
