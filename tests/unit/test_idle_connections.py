@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,6 +61,28 @@ def test_keeping_one_closes_the_old_of_other_targets() -> None:
         each.usable = False
     used.keep(B)
     assert [each.closed for each in old] == [1, 1]
+
+
+@pytest.mark.parametrize("runs", [0, 1])
+def test_one_that_rested_too_long_is_not_given_whichever_clock_stood_still_meanwhile(runs: int) -> None:
+    times = [1_000.0, 2_000.0]
+    pool = IdleConnections[Connection](LIMIT, 30.0, (lambda: times[0], lambda: times[1]))
+    late, rested = Connection(), Connection()
+    pool.keep(A, late)
+    times[runs] += 29
+    pool.keep(A, rested)
+    times[runs] += 1
+    assert (pool.take(A), pool.take(A)) == (rested, None)
+    assert (rested.closed, late.closed) == (0, 1)
+
+
+def test_a_clock_that_is_set_back_makes_nothing_old() -> None:
+    times = [1_000.0, 2_000.0]
+    pool = IdleConnections[Connection](LIMIT, 30.0, (lambda: times[0], lambda: times[1]))
+    kept = Connection()
+    pool.keep(A, kept)
+    times[1] -= 3_600
+    assert pool.take(A) is kept
 
 
 @given(st.lists(st.sampled_from(["keep a", "keep b", "take a", "take b", "peer closes"]), max_size=40))

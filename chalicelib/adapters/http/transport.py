@@ -15,7 +15,7 @@ import h11
 from chalicelib.adapters.http.connect import Resolve, Way, open_checked
 from chalicelib.adapters.http.dial import Proxy
 from chalicelib.adapters.http.fault import TransportFault
-from chalicelib.adapters.http.idle import IdleConnections, Where
+from chalicelib.adapters.http.idle import REST_S, IdleConnections, Where
 from chalicelib.adapters.http.resolve import Resolver
 from chalicelib.domain.errors import RelayError
 from chalicelib.domain.outcome import Fault
@@ -23,7 +23,6 @@ from chalicelib.domain.request import Request
 from chalicelib.domain.target import Policy, Target, parse_target
 
 HEAD_MAX = 65_536
-IDLE_S = 30.0
 IDLE_MAX = 256
 _NOTHING_FOLLOWED = "no other answer followed this status"
 SENT_AGAIN = "sent again: a kept connection was closed without an answer"
@@ -35,10 +34,11 @@ _SWITCHED = "_SWITCH_UPGRADE"  # how h11 calls a 101 that nobody asked for
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds for connecting (DNS and TLS included) and for the head of the answer."""
+    """Seconds for connecting (DNS and TLS included), for the head of the answer, and between two requests."""
 
     connect_s: float = 5.0
     read_s: float = 5.0
+    rest_s: float = REST_S
 
 
 _parsed = lru_cache(_TARGETS)(parse_target)
@@ -52,7 +52,6 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_MAX)
-        self.idle_since = 0.0
         self.answered = False
         self.last_word = 0
         self._ended = False
@@ -60,8 +59,7 @@ class Connection:
     @property
     def usable(self) -> bool:
         """Say whether the peer has left the idle connection open, and sent nothing unasked."""
-        fresh = time.monotonic() - self.idle_since < IDLE_S
-        return fresh and not self._reader.at_eof() and not self._writer.is_closing()
+        return not self._reader.at_eof() and not self._writer.is_closing()
 
     async def send(self, request: h11.Request, body: bytes) -> h11.Response:
         """Write a request and read the head of its answer.
@@ -100,7 +98,6 @@ class Connection:
             self._protocol.start_next_cycle()
         except h11.ProtocolError:
             return False
-        self.idle_since = time.monotonic()
         return not self._protocol.trailing_data[0]
 
     def close(self) -> None:
@@ -172,7 +169,7 @@ class GuardedTransport:
         """Apply a policy to what a resolver answers, the system's unless one is given; perhaps by a proxy."""
         self._way = Way(policy, ask or Resolver().addresses, proxy)
         self._timeouts = timeouts
-        self._idle = IdleConnections[Connection](IDLE_MAX)
+        self._idle = IdleConnections[Connection](IDLE_MAX, timeouts.rest_s)
 
     async def send(self, request: Request) -> Answer:
         """Send one request and read the head of its answer; raises TransportFault.
@@ -182,6 +179,7 @@ class GuardedTransport:
         """
         target = self._target(request.url)
         key = (target.scheme, target.host, target.port)
+        await asyncio.sleep(0)  # a function that was frozen hears now what its peers closed meanwhile
         kept = self._idle.take(key)
         if kept is not None:
             try:
