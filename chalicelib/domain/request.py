@@ -15,7 +15,7 @@ from chalicelib.domain.event import Event
 from chalicelib.domain.outcome import Reply
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.sent import Sent
-from chalicelib.domain.signing import Ed25519Key, SignatureForm, Signer, SigningKey
+from chalicelib.domain.signing import Ed25519Key, Signer, SigningKey
 
 VERSION = "1.0.0"
 METHOD = "POST"
@@ -26,7 +26,7 @@ class Request:
     """A request as it will be sent: URL, headers in order, the body's exact bytes, and the method.
 
     `custom` are the headers of its endpoint's owner, sent after Relay's own; `signed_with` the secrets;
-    `signer` what signs it once more for a redirect.
+    `signer` what signs it once more for a redirect; `address` stands for a URL that is built around a secret.
     """
 
     url: str = field(repr=False)
@@ -36,6 +36,7 @@ class Request:
     signed_with: tuple[Secret, ...] = ()
     method: str = METHOD
     signer: Signer | None = field(default=None, repr=False)
+    address: str = ""
 
     @property
     def all_headers(self) -> tuple[tuple[str, str], ...]:
@@ -47,7 +48,7 @@ class Request:
         """Give what its answer must not be seen to echo: secrets, signatures, custom values, URL tokens."""
         signatures = [Secret(value) for name, value in self.headers if name.lower().endswith("-signature")]
         values = (value for _, value in self.custom)
-        return (*self.signed_with, *signatures, *values, *url_tokens(self.url))
+        return (*self.signed_with, *signatures, *values, *url_tokens(self.address or self.url))
 
 
 def build(endpoint: Endpoint, event: Event, owed: Owed, keys: Sequence[SigningKey], now_s: int) -> Request:
@@ -67,10 +68,10 @@ def signed_anew(request: Request, now_s: int) -> Request:
 
 
 def kept(endpoint: Endpoint, request: Request) -> Sent:
-    """Say what history keeps of a request to an endpoint; where nothing is signed, its URL holds a secret."""
+    """Say what history keeps of a request to an endpoint."""
     of = dict(request.headers)
-    if endpoint.signature is SignatureForm.NONE:
-        return Sent(endpoint.url, endpoint.signature, 0, "", of["User-Agent"])
+    if request.address:
+        return Sent(request.address, endpoint.signature, 0, "", of["User-Agent"])
     _, timestamp, signature = (of[name] for name in signing.IDENTITY[endpoint.signature])
     custom = tuple(name for name, _ in endpoint.headers)
     url = displayed_url(request.url)

@@ -40,6 +40,10 @@ class Ports:
     emulator: int = field(default_factory=free_port)
 
 
+PLATFORMS = ("telegram", "discord", "slack")
+"""The chat platforms that the receiver stands in for."""
+
+
 class StackError(Exception):
     """The stack did not come up; the message is what it said."""
 
@@ -133,6 +137,7 @@ class RelayStack:
                     **os.environ,
                     "EMULATOR": self.emulator,
                     egress.VARIABLE: str(self._egress),
+                    **{f"RELAY_{each.upper()}_ORIGIN": f"{self.receiver_url}/{each}" for each in PLATFORMS},
                     **self._settings,
                 },
                 stdin=subprocess.PIPE,

@@ -1,13 +1,22 @@
 """Chats over the API: what they take and refuse, and that a credential, once given, is never seen again."""
 
+import json
+import subprocess
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from chalicelib import bootstrap
+from chalicelib.domain.api_key import development_key
+from chalicelib.domain.chat.platform import PLATFORMS
 from chalicelib.domain.endpoint import Transport
 from chalicelib.domain.step_up import ElevatedAction
+from chalicelib.domain.tenant import development_tenant
 from tests.handlers.conftest import MakeRelay
 from tests.handlers.relay import JSON, URL, Relay
+from tests.handlers.test_trying import Delivering
+from tests.receiver import Receiver
 from tests.unit.domain.chats import ADDRESSES, CHATS, CREDENTIALS
 
 EACH = pytest.mark.parametrize("transport", CHATS)
@@ -157,3 +166,86 @@ def test_an_origin_that_is_private_is_refused_as_any_url(make_relay: MakeRelay, 
     )
     answer = relay.post("/v1/endpoints", given(transport))
     assert answer.is_problem(400, "destination_not_allowed", "url")
+
+
+@pytest.fixture
+def standing_in(make_relay: MakeRelay, receiver: Receiver) -> Relay:
+    """Give a Relay whose platforms the receiver stands in for."""
+    origins = {f"RELAY_{each.value.upper()}_ORIGIN": receiver.url(f"/{each.value}") for each in CHATS}
+    return make_relay(RELAY_ALLOW_KEYLESS="true", RELAY_ALLOW_PRIVATE_ENDPOINTS="true", **origins)
+
+
+def delivered(relay: Relay, body: bytes = b'{"type":"order.paid","card":"4711-0815"}') -> str:
+    """Have one delivery that has been tried; its id."""
+    (delivery_id,) = relay.event(body)["delivery_ids"]
+    relay.deliver_all()
+    return str(delivery_id)
+
+
+def inspected(relay: Relay, delivery_id: str) -> Any:  # noqa: ANN401 - JSON
+    answer = relay.get(f"/v1/deliveries/{delivery_id}/request")
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+@EACH
+def test_a_message_arrives_and_the_inspector_shows_it_without_the_credential(
+    standing_in: Relay, receiver: Receiver, transport: Transport
+) -> None:
+    chat(standing_in, transport)
+    delivery_id = delivered(standing_in)
+    (got,) = receiver.received()
+    assert standing_in.get(f"/v1/deliveries/{delivery_id}").json["status"] == "succeeded"
+    said = inspected(standing_in, delivery_id)
+    request = said["request"]
+    assert (request["url"], request["method"], said["notes"]) == (ADDRESSES[transport], "POST", [])
+    assert (request["body"], request["size_bytes"]) == (got["body_text"], got["body_length"])
+    shown = {each["name"].lower(): each["value"] for each in request["headers"]}
+    assert shown == {name: value for name, value in got["headers"].items() if name != "host"}
+    placeholder = PLATFORMS[transport].placeholder
+    assert placeholder in said["curl"]
+    line = said["curl"].replace(placeholder, CREDENTIALS[transport].reveal())
+    subprocess.run(["/bin/sh", "-c", line], check=True, capture_output=True, timeout=30)
+    first, second = receiver.received()
+    assert (first["path"], first["body_sha256"]) == (second["path"], second["body_sha256"])
+
+
+@EACH
+def test_what_a_tenant_marks_sensitive_is_sent_and_not_shown(
+    standing_in: Relay, receiver: Receiver, transport: Transport
+) -> None:
+    bootstrap.seed(replace(development_tenant(), sensitive_paths=("$.card",)), development_key())
+    chat(standing_in, transport)
+    said = inspected(standing_in, delivered(standing_in))
+    (got,) = receiver.received()
+    assert "4711-0815" in got["body_text"]
+    assert said["request"]["body_shown"] == "redacted"
+    assert "4711-0815" not in json.dumps(said)
+    assert "order.paid" in said["request"]["body"]
+    assert "redacted" in said["notes"][0]
+
+
+@EACH
+def test_a_test_of_a_chat_says_what_its_platform_answered(
+    standing_in: Relay, receiver: Receiver, transport: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = chat(standing_in, transport)
+    use = replace(bootstrap.try_endpoint(), patience=Delivering(standing_in))
+    monkeypatch.setattr(bootstrap, "try_endpoint", lambda: use)
+    answer = standing_in.call("POST", f"/v1/endpoints/{made['id']}/test", b"{}", JSON)
+    assert (answer.status, answer.json["status"]) == (200, "succeeded")
+    assert answer.json["attempt"]["status"] == (204 if transport is Transport.DISCORD else 200)
+    (got,) = receiver.received()
+    assert "This is a test" in got["body_text"]
+
+
+@EACH
+def test_a_replay_writes_the_same_message(
+    standing_in: Relay, receiver: Receiver, transport: Transport
+) -> None:
+    chat(standing_in, transport)
+    delivery_id = delivered(standing_in)
+    assert standing_in.post(f"/v1/deliveries/{delivery_id}/replay", {}).status == 202
+    assert standing_in.deliver("replay", standing_in.messages("replay")) == []
+    first, second = receiver.received()
+    assert (first["path"], first["body_sha256"]) == (second["path"], second["body_sha256"])

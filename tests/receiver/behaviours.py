@@ -206,7 +206,11 @@ def script(exchange: Exchange) -> Treatment:
     script_ = exchange.site.scripts.get(exchange.target.rest)
     if script_ is None:
         return plain(404, f"nothing is scripted for {exchange.target.rest!r}: POST it to /script first")
-    step = script_.take()
+    return play(exchange, script_.take())
+
+
+def play(exchange: Exchange, step: Step) -> Treatment:
+    """Do what a script has for a delivery."""
     if isinstance(step.act, Answer) and not step.delay_s:
         return step.act
     return _play(exchange, step)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.receiver import behaviours, control
+from tests.receiver import behaviours, control, platforms
 from tests.receiver.answer import Answer, plain
 from tests.receiver.behaviours import Behaviour
 from tests.receiver.control import Control
@@ -53,6 +53,9 @@ DELIVERIES: Mapping[str, Delivery] = {
     "raw": Delivery("/raw?b64=<bytes>[&then=close|stay]", behaviours.raw),
     "stale": Delivery("/stale?ms=50", behaviours.stale),
     "script": Delivery("/script/<key>", behaviours.script),
+    "telegram": Delivery("/telegram/bot<token>/sendMessage", platforms.telegram, verify=False),
+    "discord": Delivery("/discord/api/v10/webhooks/<webhook>/<token>", platforms.discord, verify=False),
+    "slack": Delivery("/slack/services/<workspace>/<webhook>/<secret>", platforms.slack, verify=False),
 }
 COMMANDS: Mapping[str, Command] = {
     "": Command("GET /", _index),

@@ -20,7 +20,8 @@ def build(endpoint: Endpoint, event: Event, credential: Secret, origins: Origins
     """Build the request that tells a chat of an event."""
     written = body(endpoint.transport, endpoint.url, event)
     url = platform.built_url(endpoint.transport, endpoint.url, origins, credential)
-    return Request(url, _headers(written, f"Relay/{VERSION}"), written, signed_with=(credential,))
+    headers = _headers(written, f"Relay/{VERSION}")
+    return Request(url, headers, written, signed_with=(credential,), address=endpoint.url)
 
 
 def body(transport: Transport, url: str, event: Event) -> bytes:

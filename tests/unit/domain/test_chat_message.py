@@ -103,7 +103,7 @@ def test_no_part_of_a_credential_is_kept_or_shown(transport: Transport) -> None:
     assert (kept.url, kept.signature, kept.custom) == (ADDRESSES[transport], "", ())
     shown = (repr(request), repr(kept), displayed_url(request.url), repr(request.confidential))
     assert not any(credential.reveal() in each for each in shown)
-    assert credential in request.confidential
+    assert request.confidential == (credential,)
 
 
 @EACH
