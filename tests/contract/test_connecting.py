@@ -285,20 +285,6 @@ def test_a_certificate_of_another_name_is_its_own_fault(
     assert fault_with(serving(authority.issue_cert(named)), host) == (Fault.CERTIFICATE_NAME, words)
 
 
-def test_a_server_that_speaks_no_tls_is_a_protocol_s_fault(authority: trustme.CA) -> None:
-    fault, _ = fault_with(None) or (None, "")
-    assert fault is Fault.TLS_FAILED
-
-
-def test_a_server_that_speaks_old_tls_alone_is_refused(authority: trustme.CA) -> None:
-    old = serving(authority.issue_cert("good.example"))
-    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
-        old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
-    fault, _ = fault_with(old) or (None, "")
-    assert fault is Fault.TLS_FAILED
-    assert tls_context().minimum_version is ssl.TLSVersion.TLSv1_2
-
-
 def test_a_context_is_made_once_for_the_process(authority: trustme.CA) -> None:
     assert tls_context() is tls_context()
     assert tls_context().verify_mode is ssl.CERT_REQUIRED

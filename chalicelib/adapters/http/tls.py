@@ -14,6 +14,16 @@ _WRONG_CERTIFICATE = {
     _OTHER_NAME: (Fault.CERTIFICATE_NAME, "the certificate is for another host name"),
     _OTHER_ADDRESS: (Fault.CERTIFICATE_NAME, "the certificate is for another address"),
 }
+_TOO_OLD = "the server speaks no TLS 1.2 or newer"
+_WRONG_PROTOCOL = {
+    "UNSUPPORTED_PROTOCOL": _TOO_OLD,
+    "TLSV1_ALERT_PROTOCOL_VERSION": _TOO_OLD,
+    "WRONG_VERSION_NUMBER": "the server speaks something else than TLS",
+    "DH_KEY_TOO_SMALL": "the server's Diffie-Hellman key is too small",
+    "UNSAFE_LEGACY_RENEGOTIATION_DISABLED": "the server renegotiates in the old, unsafe way",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "the server found nothing in common to speak",
+}
+"""OpenSSL's reasons of what endpoints get wrong most; others are told in its own words."""
 
 
 @cache
@@ -36,7 +46,9 @@ def what_failed(error: ssl.SSLError) -> tuple[Fault, str]:
     if isinstance(error, ssl.SSLCertVerificationError):
         unknown = (Fault.CERTIFICATE_UNTRUSTED, f"the certificate is not trusted: {error.verify_message}")
         return _WRONG_CERTIFICATE.get(error.verify_code, unknown)
-    return Fault.TLS_FAILED, f"the TLS handshake failed: {error.reason or 'no common protocol'}"
+    reason = error.reason or "no common protocol"
+    words = _WRONG_PROTOCOL.get(reason, reason.lower().replace("_", " "))
+    return Fault.TLS_FAILED, f"the TLS handshake failed: {words}"
 
 
 def _authorities() -> str | None:
