@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import certifi
+
 from infra import policy, trust
 from infra.archive import make_reproducible
 from infra.overlay import overlay
@@ -93,7 +95,7 @@ def _stage(root: Path, staging: Path, wheels: Path) -> None:
     (staging / ".chalice").mkdir()
     shutil.copytree(policy.POLICIES, staging / "infra" / "policies")
     (staging / "vendor").symlink_to(wheels, target_is_directory=True)
-    trust.write(wheels / "certifi" / "cacert.pem", staging / AUTHORITIES)
+    trust.write(Path(certifi.where()), staging / AUTHORITIES)
 
 
 def _wheels(root: Path, architecture: str) -> Path:

@@ -17,7 +17,6 @@ from tests.unit.domain.examples import AWKWARD_BODY, DELIVERY_ID, OTHER_SECRET, 
 PAGE = (ROOT / "docs/receivers.md").read_text(encoding="utf-8")
 Check = Callable[[dict[str, str], bytes, list[str]], bool]
 ED25519 = NaclEd25519()
-NOW_S = int(time.time())
 
 
 def pasted() -> dict[str, Any]:
@@ -27,8 +26,8 @@ def pasted() -> dict[str, Any]:
     return names
 
 
-def sent(form: SignatureForm, *keys: SigningKey, at: int = NOW_S) -> dict[str, str]:
-    made = signing.signature_headers(form, keys, DELIVERY_ID, at, AWKWARD_BODY)
+def sent(form: SignatureForm, *keys: SigningKey, age_s: int = 0) -> dict[str, str]:
+    made = signing.signature_headers(form, keys, DELIVERY_ID, int(time.time()) - age_s, AWKWARD_BODY)
     return {name.lower(): value for name, value in made.items()}
 
 
@@ -45,7 +44,7 @@ def test_a_pasted_check_takes_either_secret_while_they_are_rotated() -> None:
         assert genuine(headers, AWKWARD_BODY, [each.reveal() for each in known])
     assert not genuine(headers, AWKWARD_BODY, ["whsec_x"])
     assert not genuine(headers, AWKWARD_BODY + b" ", [SECRET.reveal()])
-    assert not genuine(sent(SignatureForm.RELAY, SECRET, at=NOW_S - 400), AWKWARD_BODY, [SECRET.reveal()])
+    assert not genuine(sent(SignatureForm.RELAY, SECRET, age_s=400), AWKWARD_BODY, [SECRET.reveal()])
 
 
 @pytest.mark.parametrize("known", [0, 1])
