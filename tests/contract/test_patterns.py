@@ -7,7 +7,7 @@ one of them is known to be wrong, or where Relay differs knowingly (docs/decisio
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from moto.events.models import EventPattern
 
@@ -83,9 +83,16 @@ def says(filter_: dict[str, Any], members: dict[str, Any]) -> bool:
     return compiled(admitted(filter_)).matches(read)
 
 
+def has_numbers(members: dict[str, Any]) -> bool:
+    values = [each for value in members.values() for each in (value if isinstance(value, list) else [value])]
+    return any(isinstance(each, int | float) for each in values)
+
+
 @MANY
 @given(filters(LEAF), FLAT)
 def test_a_filter_says_what_motos_matcher_says(filter_: dict[str, Any], members: dict[str, Any]) -> None:
+    """Moto takes a number for an address, so those are kept from its blocks."""
+    assume('"cidr"' not in json.dumps(filter_) or not has_numbers(members))
     message: Any = {"detail": members}
     theirs = EventPattern.load(json.dumps({"detail": filter_})).matches_event(message)
     assert says(filter_, members) is theirs

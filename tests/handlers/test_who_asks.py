@@ -48,7 +48,6 @@ NOT_KEYS = {
     "empty parts": "Bearer relay_..",
     "unknown tenant": "Bearer relay_nobody.k1.secret",
     "unknown key": "Bearer relay_acme.k999999.secret",
-    "the development key": f"Bearer {DEVELOPMENT_KEY}",
     "beyond ASCII": "Bearer relay_acme.k1.sécret",
     "long": "Bearer relay_acme.k1." + "s" * 10_000,
     "a key of the table's": "Bearer relay_acme.k#1.secret",
@@ -79,6 +78,11 @@ def test_what_is_no_key_is_refused(empty_guarded: Relay, authorization: str | No
     headers = {} if authorization is None else {"Authorization": authorization}
     assert is_refused(anyone.call("POST", "/v1/events", b'{"type":"order.paid"}', headers))
     assert empty_guarded.wrote_nothing()
+
+
+def test_the_development_key_opens_nothing_where_nobody_has_put_it(guarded: Relay) -> None:
+    anyone = Relay(guarded.made, guarded.clients, guarded.counters, key=DEVELOPMENT_KEY)
+    assert is_refused(anyone.call("POST", "/v1/events", b'{"type":"order.paid"}'))
 
 
 @pytest.mark.parametrize("change", ["{}x", "{}.x", "x{}", "{} x"])
