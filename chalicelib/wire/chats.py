@@ -19,6 +19,14 @@ _NOT_OF_CHATS = {
 def check_fields(transport: Transport, given: Mapping[str, object]) -> None:
     """Raise RelayError naming the first given field that is for endpoints of other transports."""
     chat = is_chat(transport)
+    scheme = str(given.get("url", "")).partition("://")[0].lower()
+    if not chat and scheme in PLATFORMS:
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            f"The URL is the address of a chat, and `transport` is `{transport.value}`.",
+            field="transport",
+            expected=f"`{scheme}`",
+        )
     unfit = [name for name in given if name in (_NOT_OF_CHATS if chat else ("secret",))]
     if unfit:
         raise RelayError(

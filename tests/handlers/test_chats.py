@@ -94,6 +94,13 @@ def test_what_a_chat_cannot_have_is_refused_by_name(
     assert CREDENTIALS[transport].reveal().encode() not in answer.body
 
 
+@EACH
+def test_who_forgets_the_transport_is_told_which(empty_relay: Relay, transport: Transport) -> None:
+    answer = empty_relay.post("/v1/endpoints", {"url": ADDRESSES[transport], "event_types": ["*"]})
+    assert answer.is_problem(400, "field_invalid", "transport")
+    assert answer.json["expected"] == f"`{transport.value}`"
+
+
 def test_a_secret_is_for_chats_alone(tenant: Relay) -> None:
     answer = tenant.post("/v1/endpoints", {"url": URL, "event_types": ["*"], "secret": "whsec_" + "A" * 44})
     assert answer.is_problem(400, "field_invalid", "secret")
