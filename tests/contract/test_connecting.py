@@ -72,7 +72,7 @@ async def visit(target: Target, policy: Policy, ask: Resolve) -> None:
     writer.close()
 
 
-def test_what_was_checked_is_connected_to_however_the_name_answers_next_time() -> None:
+def test_f080_what_was_checked_is_connected_to_however_the_name_answers_next_time() -> None:
     asked: list[str] = []
 
     async def rebinding(host: str) -> list[str]:
@@ -88,7 +88,7 @@ def test_what_was_checked_is_connected_to_however_the_name_answers_next_time() -
 
 
 @pytest.mark.parametrize("others", [[], ["93.184.215.14"], ["2606:2800:21f:cb07:6820:80da:af6b:8b2c"]])
-def test_a_name_with_any_refused_answer_is_refused_and_no_packet_leaves(others: list[str]) -> None:
+def test_f079_a_name_with_any_refused_answer_is_refused_and_no_packet_leaves(others: list[str]) -> None:
     async def run() -> None:
         async with listening(HERE) as (port, reached):
             target, strict = (
@@ -102,7 +102,7 @@ def test_a_name_with_any_refused_answer_is_refused_and_no_packet_leaves(others: 
     through(run)
 
 
-def test_the_refusal_names_the_rule_and_not_the_address() -> None:
+def test_f089_the_refusal_names_the_rule_and_not_the_address() -> None:
     async def run() -> None:
         with pytest.raises(TransportFault) as caught:
             await open_checked(
@@ -124,7 +124,7 @@ def test_the_second_address_is_tried_when_the_first_refuses() -> None:
     through(run)
 
 
-def test_an_outbound_proxy_is_told_the_checked_address_and_never_the_name(authority: trustme.CA) -> None:
+def test_f091_an_outbound_proxy_is_told_the_checked_address_and_never_the_name(authority: trustme.CA) -> None:
     async def run() -> None:
         context = serving(authority.issue_cert("good.example"))
         async with listening(ALSO_HERE, context=context) as (port, reached), proxying() as (proxy, asked):
@@ -138,7 +138,7 @@ def test_an_outbound_proxy_is_told_the_checked_address_and_never_the_name(author
     through(run)
 
 
-def test_a_proxy_is_asked_for_nothing_that_the_policy_refuses() -> None:
+def test_f091_a_proxy_is_asked_for_nothing_that_the_policy_refuses() -> None:
     async def run() -> None:
         async with proxying() as (proxy, asked):
             way = Way(Policy(require_https=False, allowed_ports=None), answers(ALSO_HERE), proxy)

@@ -51,6 +51,7 @@ def permanent(does: str | Record, status: int) -> Case:
     return Case(does, ("permanent", status, None))
 
 
+BOMB = gzip.compress(bytes(20_000_000))
 OK = "HTTP/1.1 200 OK\nContent-Length: 2"
 RETRIED_STATUSES = (408, 425, 429, 500, 501, 502, 503, 504, 507, 599, 600, 999)
 PERMANENT_STATUSES = (300, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 413, 422, 451, 499)
@@ -66,45 +67,47 @@ CASES: dict[str, Case] = {
     "an announcement and the end": retried(raw("HTTP/1.1 103 Early Hints", b""), fault="no_response"),
     "an announcement before the answer": success(raw("HTTP/1.1 103 Early Hints\nLink: </a>\n\n" + OK)),
     "a 1xx before the answer": success(raw("HTTP/1.1 100 Continue\n\nHTTP/1.1 199 Odd\n\n" + OK)),
-    "silence": retried("/hang", fault="timeout"),
-    "a status line that drips": retried("/trickle?ms=100&in=status", fault="timeout"),
-    "headers that drip": retried("/trickle?ms=100&in=headers", fault="timeout"),
-    "a body that drips": success("/trickle?ms=100&in=body"),
-    "a body cut short": success("/cut"),
-    "a chunk cut short": success("/cut?mode=chunked"),
+    "f042 silence": retried("/hang", fault="timeout"),
+    "f041 a status line that drips": retried("/trickle?ms=100&in=status", fault="timeout"),
+    "f041 headers that drip": retried("/trickle?ms=100&in=headers", fault="timeout"),
+    "f041 a body that drips": success("/trickle?ms=100&in=body"),
+    "f043 a body cut short": success("/cut"),
+    "f043 a chunk cut short": success("/cut?mode=chunked"),
     "a reset": retried("/rst", fault="no_response"),
-    "a close without an answer": retried("/close", fault="no_response"),
-    "another protocol": retried(raw("SSH-2.0-x", b""), fault="protocol_error"),
-    "another protocol cut short": retried(
+    "f047 a close without an answer": retried("/close", fault="no_response"),
+    "f047 another protocol": retried(raw("SSH-2.0-x", b""), fault="protocol_error"),
+    "f047 another protocol cut short": retried(
         {"raw_b64": base64.b64encode(b"SSH-2.0-x\r\n").decode()}, fault="no_response"
     ),
-    "a control byte in a header": success(raw(OK + "\nX-A: a\x01b")),
-    "Latin-1 in a header": success(raw(OK + "\nX-A: caf\xe9")),
-    "an odd status line": retried(raw("HTTP/1.1 600 Odd"), status=600),
-    "no reason phrase": success(raw("HTTP/1.1 200\nServer: ")),
-    "HTTP/1.0 until close": success(raw("HTTP/1.0 200 OK")),
-    "HTTP/2.0 as text": success(raw("HTTP/2.0 200 OK")),
-    "a header of 9 KB": success(raw(OK + "\nX-Long: " + "a" * 9_000)),
-    "a header of 60 KB": success(raw(OK + "\nX-Long: " + "a" * 60_000)),
-    "a header of 200 KB": retried(raw(OK + "\nX-Long: " + "a" * 200_000), fault="protocol_error"),
-    "gzip that is none": success(answer(b"ok", **{"Content-Encoding": "gzip"})),
-    "x-gzip": success(answer(gzip.compress(b"ok"), **{"Content-Encoding": "x-gzip"})),
-    "an unknown encoding": success(answer(b"ok", **{"Content-Encoding": "aes128gcm"})),
-    "a decompression bomb": success(answer(gzip.compress(bytes(20_000_000)), **{"Content-Encoding": "gzip"})),
-    "204 with a body": success(raw("HTTP/1.1 204 No\nContent-Length: 5", b"hello", close=False), 204),
-    "205 with a body": success(raw("HTTP/1.1 205 No\nContent-Length: 5", b"hello", close=False), 205),
-    "304 with a length": permanent(raw("HTTP/1.1 304 No\nContent-Length: 5", b"hello", close=False), 304),
-    "two lengths": retried(raw(OK + "\nContent-Length: 3"), fault="protocol_error"),
-    "one length twice": success(raw(OK + "\nContent-Length: 2")),
-    "bytes that are no text": success(
+    "f049 a control byte in a header": success(raw(OK + "\nX-A: a\x01b")),
+    "f049 Latin-1 in a header": success(raw(OK + "\nX-A: caf\xe9")),
+    "f050 an odd status line": retried(raw("HTTP/1.1 600 Odd"), status=600),
+    "f050 no reason phrase": success(raw("HTTP/1.1 200\nServer: ")),
+    "f050 HTTP/1.0 until close": success(raw("HTTP/1.0 200 OK")),
+    "f050 HTTP/2.0 as text": success(raw("HTTP/2.0 200 OK")),
+    "f052 a header of 9 KB": success(raw(OK + "\nX-Long: " + "a" * 9_000)),
+    "f052 a header of 60 KB": success(raw(OK + "\nX-Long: " + "a" * 60_000)),
+    "f052 a header of 200 KB": retried(raw(OK + "\nX-Long: " + "a" * 200_000), fault="protocol_error"),
+    "f053 gzip that is none": success(answer(b"ok", **{"Content-Encoding": "gzip"})),
+    "f053 x-gzip": success(answer(gzip.compress(b"ok"), **{"Content-Encoding": "x-gzip"})),
+    "f053 an unknown encoding": success(answer(b"ok", **{"Content-Encoding": "aes128gcm"})),
+    "f054 a decompression bomb": success(answer(BOMB, **{"Content-Encoding": "gzip"})),
+    "f056 204 with a body": success(raw("HTTP/1.1 204 No\nContent-Length: 5", b"hello", close=False), 204),
+    "f056 205 with a body": success(raw("HTTP/1.1 205 No\nContent-Length: 5", b"hello", close=False), 205),
+    "f056 304 with a length": permanent(
+        raw("HTTP/1.1 304 No\nContent-Length: 5", b"hello", close=False), 304
+    ),
+    "f057 two lengths": retried(raw(OK + "\nContent-Length: 3"), fault="protocol_error"),
+    "f057 one length twice": success(raw(OK + "\nContent-Length: 2")),
+    "f060 bytes that are no text": success(
         answer(b"\xff\xfe\x00", **{"Content-Type": "text/plain; charset=bogus-9"})
     ),
-    "text cut within a character": success(answer(("x" + "é" * 51_200).encode())),
+    "f060 text cut within a character": success(answer(("x" + "é" * 51_200).encode())),
     "8 MB": success("/bigbody?kb=8192"),
     "8 MB in chunks": success("/bigbody?kb=8192&mode=chunked"),
 }
-CUT = {"a body that drips", "a body cut short", "a chunk cut short", "a decompression bomb", "8 MB"}
-CUT |= {"8 MB in chunks", "text cut within a character"}
+CUT = {"f041 a body that drips", "f043 a body cut short", "f043 a chunk cut short", "8 MB", "8 MB in chunks"}
+CUT |= {"f054 a decompression bomb", "f060 text cut within a character"}
 
 
 @pytest.fixture(scope="module")
@@ -148,14 +151,14 @@ def sent_again(attempt: Record) -> bool:
 @pytest.mark.parametrize(
     "name, seconds",
     [
-        ("silence", READ_S),
-        ("a status line that drips", READ_S),
-        ("headers that drip", READ_S),
-        ("a body that drips", TOTAL_S),
+        ("f042 silence", READ_S),
+        ("f041 a status line that drips", READ_S),
+        ("f041 headers that drip", READ_S),
+        ("f041 a body that drips", TOTAL_S),
         ("a 1xx and nothing after it", READ_S),
     ],
 )
-def test_no_receiver_holds_a_sender_longer_than_the_timeouts(
+def test_f041_no_receiver_holds_a_sender_longer_than_the_timeouts(
     customer: Customer, delivered: dict[str, str], name: str, seconds: int
 ) -> None:
     took_ms = customer.tried(delivered[name])["attempts"][0]["consumer_ms"]["total"]
@@ -170,7 +173,7 @@ def test_redirects_and_silence_end_at_the_total_timeout(customer: Customer) -> N
     assert TOTAL_S * 1000 <= first["consumer_ms"]["total"] < TOTAL_S * 1000 + SLACK_MS
 
 
-def test_a_hanging_endpoint_lets_the_rest_of_its_batch_go(customer: Customer) -> None:
+def test_f041_a_hanging_endpoint_lets_the_rest_of_its_batch_go(customer: Customer) -> None:
     hooks = [customer.hook("/hang/batch") for _ in range(9)] + [customer.hook("/sink")]
     items = [{"type": hook.type, "payload": "{}"} for hook in hooks]
     answered = customer.api.post("/v1/events/batch", json={"events": items}).json()["results"]
@@ -201,7 +204,7 @@ def full() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def test_silence_has_a_fault_for_each_phase(customer: Customer, deaf: int, full: int) -> None:
+def test_f042_silence_has_a_fault_for_each_phase(customer: Customer, deaf: int, full: int) -> None:
     _, shaking_hands = customer.deliver(f"https://127.0.0.1:{deaf}/")
     _, connecting = customer.deliver(f"http://127.0.0.1:{full}/")
     firsts = [customer.tried(each)["attempts"][0] for each in (shaking_hands, connecting)]
@@ -219,7 +222,7 @@ def test_who_is_not_there_is_retried(customer: Customer) -> None:
         assert outcome(customer.tried(unknown)["attempts"][0]) == ("retryable", None, "dns_failed")
 
 
-def test_a_connection_closed_while_idle_costs_no_attempt(customer: Customer) -> None:
+def test_f044_a_connection_closed_while_idle_costs_no_attempt(customer: Customer) -> None:
     hook = customer.hook("/stale?ms=50")
     for _ in range(8):
         delivery_id = customer.post(hook.type).delivery_id
@@ -227,7 +230,7 @@ def test_a_connection_closed_while_idle_costs_no_attempt(customer: Customer) -> 
         assert [outcome(each) for each in customer.ended(delivery_id)["attempts"]] == [("success", 200, None)]
 
 
-def test_a_kept_connection_closed_instead_of_an_answer_is_told(customer: Customer) -> None:
+def test_f044_a_kept_connection_closed_instead_of_an_answer_is_told(customer: Customer) -> None:
     hook = customer.hook(customer.script({"status": 200}, {"do": "close"}, {"do": "rst"}, {"status": 200}))
     customer.ended(customer.post(hook.type).delivery_id)
     delivery = customer.ended(customer.post(hook.type).delivery_id)
@@ -235,6 +238,19 @@ def test_a_kept_connection_closed_instead_of_an_answer_is_told(customer: Custome
     assert {each["fault"] for each in delivery["attempts"][:-1]} <= {"no_response"}
     requests = len(customer.received(brief=1, delivery_id=delivery["id"]))
     assert requests == 3 == len(delivery["attempts"]) + sum(map(sent_again, delivery["attempts"]))
+
+
+def test_f046_work_that_was_done_before_the_timeout_is_known_again_by_its_id(customer: Customer) -> None:
+    late = {"status": 200, "delay_ms": (TOTAL_S + 1) * 1000}
+    hook = customer.hook(customer.script(late, {"status": 200}))
+    delivery = customer.ended(customer.post(hook.type).delivery_id)
+    assert [outcome(each)[::2] for each in delivery["attempts"]] == [
+        ("retryable", "timeout"),
+        ("success", None),
+    ]
+    met = customer.received(delivery_id=delivery["id"])
+    assert [each["attempt"] for each in met] == [1, 2]
+    assert {each["headers"]["relay-delivery-id"] for each in met} == {delivery["id"]}
 
 
 def test_silence_on_a_kept_connection_is_one_request(customer: Customer) -> None:
@@ -248,7 +264,7 @@ def test_silence_on_a_kept_connection_is_one_request(customer: Customer) -> None
     assert [each["attempt"] for each in customer.received(delivery_id=delivery["id"])] == [1, 2]
 
 
-def test_an_answer_beyond_204_spoils_nothing_for_the_next(customer: Customer) -> None:
+def test_f056_an_answer_beyond_204_spoils_nothing_for_the_next(customer: Customer) -> None:
     spoilt = raw("HTTP/1.1 204 No\nContent-Length: 5", b"hello", close=False)
     hook = customer.hook(customer.script(spoilt, {"status": 201}))
     statuses = [
@@ -257,7 +273,7 @@ def test_an_answer_beyond_204_spoils_nothing_for_the_next(customer: Customer) ->
     assert statuses == [204, 201]
 
 
-def test_no_cookie_is_ever_sent_back(customer: Customer) -> None:
+def test_f058_no_cookie_is_ever_sent_back(customer: Customer) -> None:
     baked = {"status": 200, "headers": {"Set-Cookie": "sid=abc; Path=/"}}
     baker, other = customer.hook(customer.script(baked)), customer.hook("/sink")
     for hook in (baker, other, baker):
@@ -279,17 +295,18 @@ def test_a_big_answer_costs_the_cap_and_what_was_under_way(customer: Customer, m
         assert seen["bytes_written"] <= RESPONSE_CAP + 2 * ONE_BUFFER
 
 
-def test_an_answer_is_kept_as_it_came(customer: Customer, delivered: dict[str, str]) -> None:
-    bytes_ = customer.ended(delivered["bytes that are no text"])["attempts"][0]
+def test_f054_f060_an_answer_is_kept_as_it_came(customer: Customer, delivered: dict[str, str]) -> None:
+    bytes_ = customer.ended(delivered["f060 bytes that are no text"])["attempts"][0]
     assert (bytes_["response"], base64.b64decode(bytes_["response_base64"])) == (None, b"\xff\xfe\x00")
-    bomb = customer.ended(delivered["a decompression bomb"])["attempts"][0]
-    packed = gzip.compress(bytes(20_000_000))[:RESPONSE_CAP]
-    assert base64.b64decode(bomb["response_base64"])[20:] == packed[20:]
-    cut = customer.ended(delivered["text cut within a character"])["attempts"][0]
+    bomb = customer.ended(delivered["f054 a decompression bomb"])["attempts"][0]
+    assert base64.b64decode(bomb["response_base64"])[20:] == BOMB[20:RESPONSE_CAP]
+    cut = customer.ended(delivered["f060 text cut within a character"])["attempts"][0]
     assert cut["response"] == "x" + "é" * ((RESPONSE_CAP - 1) // 2), "half a character is left out"
 
 
-def test_whatever_was_answered_every_log_line_is_json(customer: Customer, delivered: dict[str, str]) -> None:
+def test_f049_f060_whatever_was_answered_every_log_line_is_json(
+    customer: Customer, delivered: dict[str, str]
+) -> None:
     for delivery_id in delivered.values():
         customer.tried(delivery_id)
     lines = [json.loads(line) for line in customer.stack.log("workers").splitlines()]

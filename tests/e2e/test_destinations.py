@@ -15,12 +15,15 @@ from tests.e2e.customer import Customer, outcome
 
 
 @pytest.mark.parametrize("code", [301, 302, 303])
-def test_these_redirects_are_not_followed(customer: Customer, code: int) -> None:
-    hook, delivery_id = customer.deliver(f"/redirect?code={code}&to=/sink/redirected{code}")
+def test_f068_these_redirects_are_not_followed(customer: Customer, code: int) -> None:
+    moved = {"status": code, "headers": {"Location": f"/sink/moved/{code}"}}
+    hook, delivery_id = customer.deliver(customer.script(moved))
     delivery = customer.ended(delivery_id)
     assert (delivery["status"], delivery["reason"]) == ("dead", "permanent_failure")
+    there = f"{customer.stack.receiver_url}/sink/moved/{code}"
+    assert delivery["attempts"][0]["detail"].startswith(f"redirects to {there}; only 307 and 308")
     assert [each["id"] for each in customer.dead_letters(hook.id)] == [delivery_id]
-    assert customer.received(path=f"/sink/redirected{code}") == []
+    assert customer.received(path=f"/sink/moved/{code}") == []
 
 
 @pytest.mark.parametrize("code", [307, 308])
@@ -35,6 +38,7 @@ def test_these_redirects_are_followed_where_requests_may_go(
     first, second = customer.received(delivery_id=posted.delivery_id)
     assert (first["path"], second["path"], second["verified"]) == ("/redirect", "/verify", True)
     assert first["body_base64"] == second["body_base64"]
+    assert [each["headers"]["relay-attempt"] for each in (first, second)] == ["1", "1"]
 
 
 def test_redirects_are_followed_three_times_at_most(customer: Customer) -> None:
@@ -61,7 +65,9 @@ def test_a_redirect_with_bytes_no_url_has_is_followed_with_those_encoded(custome
 
 
 @pytest.mark.parametrize("location", ["ftp://127.0.0.1/", "http://user@127.0.0.1/", "http://[::1"])
-def test_a_redirect_to_where_no_request_may_go_ends_the_delivery(customer: Customer, location: str) -> None:
+def test_f069_a_redirect_to_where_no_request_may_go_ends_the_delivery(
+    customer: Customer, location: str
+) -> None:
     _, delivery_id = customer.deliver(customer.script({"status": 307, "headers": {"Location": location}}))
     delivery = customer.ended(delivery_id)
     assert (delivery["status"], delivery["reason"]) == ("dead", "refused")
