@@ -35,7 +35,7 @@ def endpoint(of: Endpoint) -> dict[str, object]:
         "state": of.state.value,
         "state_reason": of.state_reason or None,
         "skipped_before": event_time(of.skip_before_ms) if of.skip_before_ms else None,
-        "secrets": [_until(each.expires_at) for each in of.secrets],
+        "secrets": [_until(each.expires_at) if of.signed else "in use" for each in of.secrets],
     }
 
 

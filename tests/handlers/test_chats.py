@@ -14,7 +14,7 @@ from chalicelib.domain.endpoint import Transport
 from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.domain.tenant import development_tenant
 from tests.handlers.conftest import MakeRelay
-from tests.handlers.relay import JSON, URL, Relay
+from tests.handlers.relay import JSON, URL, Relay, typed
 from tests.handlers.test_trying import Delivering
 from tests.receiver import Receiver
 from tests.unit.domain.chats import ADDRESSES, CHATS, CREDENTIALS
@@ -256,3 +256,47 @@ def test_a_replay_writes_the_same_message(
     assert standing_in.deliver("replay", standing_in.messages("replay")) == []
     first, second = receiver.received()
     assert (first["path"], first["body_sha256"]) == (second["path"], second["body_sha256"])
+
+
+@EACH
+@pytest.mark.parametrize("status", [301, 302, 307, 400, 500])
+def test_no_answer_of_a_platform_brings_a_credential_to_light(
+    standing_in: Relay, receiver: Receiver, transport: Transport, status: int
+) -> None:
+    credential = CREDENTIALS[transport].reveal()
+    where = f"https://10.0.0.5/moved/bot{credential}/x?token={credential}"
+    key = "/".join((transport.value, ADDRESSES[transport].partition("://")[2]))
+    receiver.script(key, {"status": status, "headers": {"Location": where}, "body": f"see {where}"})
+    chat(standing_in, transport)
+    delivery_id = delivered(standing_in)
+    (got,) = receiver.received()
+    assert got["status"] == status
+    shown = standing_in.get(f"/v1/deliveries/{delivery_id}")
+    assert credential.rpartition(":")[2].encode() not in shown.body
+    assert shown.json["attempts"][0]["outcome"] in {"permanent", "retryable"}
+
+
+def test_a_message_of_what_cannot_be_redacted_is_hidden(standing_in: Relay, receiver: Receiver) -> None:
+    bootstrap.seed(replace(development_tenant(), sensitive_paths=("$.card",)), development_key())
+    chat(standing_in, Transport.SLACK)
+    (delivery_id,) = standing_in.event(b"card 4711-0815", typed("order.paid", "text/plain"))["delivery_ids"]
+    standing_in.deliver_all()
+    said = inspected(standing_in, delivery_id)
+    request = said["request"]
+    assert (request["body"], request["body_base64"], request["body_shown"]) == (None, None, "hidden")
+    assert said["curl"] is None
+    assert "4711-0815" not in json.dumps(said)
+    assert "The message is not shown" in said["notes"][0]
+
+
+def test_a_message_outlives_its_event_as_far_as_it_is_known(standing_in: Relay, receiver: Receiver) -> None:
+    chat(standing_in, Transport.DISCORD)
+    delivery_id = delivered(standing_in)
+    (event,) = [row for row in standing_in.rows("events") if row["sk"]["S"].startswith("evt_")]
+    standing_in.change("events", event, ttl={"N": "1"})
+    said = inspected(standing_in, delivery_id)
+    request = said["request"]
+    assert (request["url"], request["body_shown"]) == (ADDRESSES[Transport.DISCORD], "gone")
+    assert (request["body"], request["size_bytes"], said["curl"]) == (None, None, None)
+    assert {each["name"] for each in request["headers"]} == {"Accept", "Accept-Encoding", "User-Agent"}
+    assert "past its retention" in said["notes"][0]

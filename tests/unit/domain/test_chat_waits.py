@@ -4,6 +4,8 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chalicelib.domain.chat.waits import NO_HINT_S, heard
 from chalicelib.domain.endpoint import Transport
@@ -80,6 +82,14 @@ def test_f135_f139_a_wait_is_obeyed_wherever_it_is_said_and_never_cut_short(name
     verdict = judged(transport, too_many(body, header))
     assert (verdict.outcome, verdict.retry_after) == (Outcome.DEFERRED, timedelta(seconds=seconds))
     assert verdict.holds_endpoint
+
+
+@given(st.floats(0, 3_600), st.sampled_from([TELEGRAM, DISCORD]))
+def test_f139_a_fraction_is_rounded_up_never_down(seconds: float, transport: Transport) -> None:
+    body = {"retry_after": seconds, "parameters": {"retry_after": seconds}}
+    asked = judged(transport, too_many(body, None)).retry_after
+    assert asked is not None
+    assert 0 <= asked.total_seconds() - seconds <= 1
 
 
 @pytest.mark.parametrize("name", TERMINAL)
