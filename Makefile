@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3.11 python3; do if $$p -c '' >/dev/null 2>&1; 
 RUN := .venv/bin/python -m
 TIERS := tests/unit tests/contract tests/handlers tests/infra tests/e2e
 GATE := tests/unit/domain/test_target.py tests/contract/test_destinations_sent.py tests/contract/test_redirects.py \
-	tests/handlers/test_destinations_registered.py
+	tests/handlers/test_destinations_registered.py tests/handlers/test_inner_names.py
 CODE := $(wildcard app.py) chalicelib infra tests
 
 .DEFAULT_GOAL := help

@@ -11,26 +11,32 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 import pytest
 import trustme
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chalicelib.adapters.http.connect import Resolve
 from chalicelib.adapters.http.dial import Proxy
 from chalicelib.adapters.http.loop import BackgroundLoop
 from chalicelib.adapters.http.sender import GuardedSender, SendLimits
 from chalicelib.adapters.http.transport import GuardedTransport, Timeouts
+from chalicelib.domain.errors import RelayError
 from chalicelib.domain.outcome import DeathReason, Evidence, Fault, Reply, Verdict, judge
 from chalicelib.domain.request import Request
-from chalicelib.domain.target import Policy
+from chalicelib.domain.target import Policy, parse_target
 from tests.contract.proxying import proxying
 from tests.destinations import ANSWERS, PUBLIC, PUBLIC_V4, PUBLIC_V6, REFERENCES, REFUSED
 from tests.packets import packets_leaving
 from tests.receiver.server import Receiver
+from tests.unit.domain.examples import FEW
 
 NAME = "hooks.example.com"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NOBODY = Proxy("127.0.0.1", 1)
 REBOUND = 50
 Send = Callable[[str], Coroutine[Any, Any, Reply]]
 
@@ -59,11 +65,11 @@ async def sending(
         await transport.aclose()
 
 
-def sent_to(url: str, names: Mapping[str, list[str]]) -> tuple[Reply, list[str]]:
+def sent_to(url: str, names: Mapping[str, list[str]], proxy: Proxy | None = None) -> tuple[Reply, list[str]]:
     """Send once; what came of it, and what left."""
 
     async def run() -> tuple[Reply, list[str]]:
-        async with sending(answering(names)) as send:
+        async with sending(answering(names), proxy) as send:
             with packets_leaving() as left:
                 return await send(url), left
 
@@ -94,6 +100,45 @@ def test_f079_nothing_leaves_for_a_name_with_any_answer_that_is_not_public(name:
     assert reply.unsent
     assert left == []
     assert reply.detail == "the host leads to an address that is not public"
+
+
+@FEW
+@given(
+    scheme=st.sampled_from(["https", "HTTPS", "http", "ftp"]),
+    host=st.text(alphabet="abc019.-_%:[]@#\\xn\u00fc\u3002\uff11\u00df", max_size=14)
+    | st.integers(0, 2**32 - 1).map(lambda number: str(IPv4Address(number)))
+    | st.integers(0, 2**128 - 1).map(lambda number: f"[{IPv6Address(number)}]"),
+)
+def test_registration_and_sending_are_of_one_mind_about_any_url(scheme: str, host: str) -> None:
+    url = f"{scheme}://{host}/in"
+    try:
+        parse_target(url, Policy())
+        taken = True
+    except RelayError:
+        taken = False
+    reply, left = sent_to(url, {}, NOBODY)
+    assert is_refusal(reply) is not taken
+    assert taken or left == []
+    assert set(left) <= {f"socket.connect {(NOBODY.address, NOBODY.port)}"}
+
+
+def test_the_server_is_told_the_name_and_never_an_address(authority: trustme.CA) -> None:
+    named: list[str | None] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(NAME, "8.8.8.8").configure_cert(context)
+    context.sni_callback = lambda _, name, __: named.append(name)
+
+    async def run(receiver: Receiver) -> None:
+        async with (
+            proxying(leads_to=receiver.port) as (proxy, _),
+            sending(answering({NAME: [PUBLIC_V4]}), proxy) as send,
+        ):
+            for host in (NAME, f"{NAME}.", "8.8.8.8"):
+                assert (await send(f"https://{host}/sink")).status == 200
+
+    with Receiver(ssl_context=context) as receiver:
+        asyncio.run(run(receiver))
+    assert named == [NAME, None]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from chalicelib.adapters.http.sender import GuardedSender, SendLimits
 from chalicelib.adapters.http.transport import GuardedTransport, Timeouts
 from chalicelib.domain import signing
 from chalicelib.domain.outcome import Fault, Reply
-from chalicelib.domain.request import Request, build
+from chalicelib.domain.request import Request, build, without_echo
 from chalicelib.domain.secret import MASK, Secret
 from chalicelib.domain.signing import (
     Ed25519Key,
@@ -130,6 +130,19 @@ def test_f129_a_hop_that_echoes_its_own_signature_is_not_quoted() -> None:
             assert receiver.received()[1]["headers"]["relay-signature"] == signature
         assert signature.removeprefix("v1=") not in reply.detail + reply.body.decode()
         assert MASK in reply.detail + reply.body.decode()
+
+
+@pytest.mark.parametrize("status", [302, 307])
+def test_a_redirect_of_a_chat_tells_nothing_of_the_credential_in_its_url(status: int) -> None:
+    credential = Secret("123456:AAE-nobody-knows")
+    with Receiver() as receiver:
+        receiver.script("b", {"status": 403, "body": f"no {credential.reveal()}"})
+        url = receiver.script("a", to(f"/script/b?bot={credential.reveal()}", status))
+        request = Request(url, (), b"", signed_with=(credential,), address="telegram://@here")
+        reply = without_echo(sent(request), request)
+    assert reply.status in (302, 403)
+    assert credential.reveal() not in reply.detail + reply.body.decode()
+    assert MASK in reply.detail + reply.body.decode()
 
 
 def test_the_owner_s_headers_stay_at_their_origin() -> None:
