@@ -47,7 +47,7 @@ def _asking(asked: Asked) -> Asking:
 
 
 def _moment_ms(text: str | None, field: str) -> int | None:
-    return None if text is None else max(0, bodies.moment_ms(text.replace(" ", "+"), field))
+    return None if text is None else bodies.moment_ms(text.replace(" ", "+"), field)
 
 
 def _action(text: str | None) -> Action | None:

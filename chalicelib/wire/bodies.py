@@ -359,27 +359,30 @@ def times(since: str | None, until: str | None) -> tuple[int, int]:
 
 
 def _in_order(since_ms: int, until_ms: int, expected: str) -> None:
-    if since_ms >= until_ms or since_ms < 0:
+    if since_ms >= until_ms:
         raise RelayError(
             ErrorCode.FIELD_INVALID,
-            "`since` is not before `until`, or before 1970.",
+            "`since` is not before `until`.",
             field="since",
             expected=expected,
         )
 
 
 def moment_ms(text: str, field: str) -> int:
-    """Read a time of RFC 3339 with its offset as Unix ms; raises RelayError."""
+    """Read a time of RFC 3339 with its offset as Unix ms, not before 1970; raises RelayError.
+
+    In UTC it lies before the year 10000, so that it can be told again.
+    """
     try:
-        moment = datetime.fromisoformat(text.upper()) if _MOMENT.fullmatch(text) else None
-    except ValueError:
+        moment = datetime.fromisoformat(text.upper()).astimezone(UTC) if _MOMENT.fullmatch(text) else None
+    except (ValueError, OverflowError):
         moment = None
-    if moment is None:
+    if moment is None or moment < _EPOCH:
         raise RelayError(
             ErrorCode.FIELD_INVALID,
-            f"`{field}` is no time.",
+            f"`{field}` is no time, or none that can be.",
             field=field,
-            expected="a time such as 2026-01-31T09:30:00Z",
+            expected="a time since 1970 such as 2026-01-31T09:30:00Z",
         )
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
@@ -473,9 +476,12 @@ def _whole(digits: str) -> int:
 
 def _fraction(digits: str) -> float:
     """Read a number that is not whole if it is kept as it was written."""
-    if len(digits) > _FRACTION_MAX or Decimal(digits) != Decimal(repr(number := float(digits))):
-        raise ValueError("a number has more digits than can be kept")
-    return number
+    try:
+        if len(digits) <= _FRACTION_MAX and Decimal(digits) == Decimal(repr(number := float(digits))):
+            return number
+    except ArithmeticError:
+        pass
+    raise ValueError("a number has more digits than can be kept")
 
 
 def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -71,6 +71,8 @@ def test_keys_are_listed_newest_first_page_by_page(guarded: Relay) -> None:
         ({"name": "n" * 101}, "name"),
         ({"expires_at": "tomorrow"}, "expires_at"),
         ({"expires_at": "2026-01-01T00:00:00Z"}, "expires_at"),
+        ({"expires_at": "0001-01-01T00:00:00+01:00"}, "expires_at"),
+        ({"expires_at": "9999-12-31T23:59:59-01:00"}, "expires_at"),
     ],
 )
 def test_a_key_that_cannot_be_is_refused(guarded: Relay, fields: dict[str, object], field: str) -> None:

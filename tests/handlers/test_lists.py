@@ -123,6 +123,7 @@ class TestByTime:
             ("until=2026-01-01", "until"),
             ("since=", "since"),
             ("since=1969-12-31T23:59:59Z", "since"),
+            ("until=9999-12-31T23:59:59-01:00", "until"),
             ("since=2026-01-02T00:00:00Z&until=2026-01-02T00:00:00Z", "since"),
         ],
     )

@@ -178,6 +178,8 @@ BODIES = {
     "f025 byte-order mark": (b"\xef\xbb\xbf{}", 400, "body_not_json", ""),
     "f029 NaN": (b'{"burst":NaN}', 400, "body_not_json", ""),
     "a long number": (b'{"burst":' + b"9" * 5_000 + b"}", 400, "body_not_json", ""),
+    "a number of an endless size": (b'{"burst":1e9999999999999999999}', 400, "body_not_json", ""),
+    "a number of no size": (b'{"burst":1e-9999999999999999999}', 400, "body_not_json", ""),
     "f026 a name twice": (b'{"burst":1,"burst":2}', 400, "body_not_json", "burst"),
     "not UTF-8": (b'{"description":"\xff"}', 400, "body_not_utf8", ""),
     "5,000 levels": (b'{"url":' + b"[" * 5_000 + b"]" * 5_000 + b"}", 400, "body_too_deep", ""),
