@@ -11,6 +11,7 @@ from chalicelib.application.admission import Admission
 from chalicelib.application.admit_requests import AdmitRequests
 from chalicelib.application.api_keys import ManageKeys
 from chalicelib.application.authenticate import Authenticate, KnownKeys
+from chalicelib.application.authorizing import Authorize
 from chalicelib.application.bulk_replay import OrderReplays, ReplayMany
 from chalicelib.application.deliver import Deliver
 from chalicelib.application.end_owed import EndOwed
@@ -327,6 +328,12 @@ def fan_out() -> FanOutLater:
 def manage_endpoints() -> ManageEndpoints:
     """Give the use case behind the endpoint routes."""
     return ManageEndpoints(endpoints(), signing_keys(), clock(), dice(), policy(), bells(), origins())
+
+
+@cache
+def authorize() -> Authorize:
+    """Give the use case that checks and seals what endpoints are authenticated with."""
+    return Authorize(signing_keys())
 
 
 @cache

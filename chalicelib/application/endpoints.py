@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from chalicelib.application.auditing import Recorder
+from chalicelib.application.authorizing import check_auth
 from chalicelib.application.ports import Bell, Bells, Clock, Dice, Endpoints, Page, Unavailable
 from chalicelib.application.signing_keys import KEY_BYTES, MadeKey, SigningKeys
 from chalicelib.domain import audit, audited, ids, target
@@ -133,6 +134,7 @@ class ManageEndpoints:
 
         Of a chat the policy looks at the URL that its messages will be posted to.
         """
+        check_auth(new)
         if not platform.is_chat(new.transport):
             return replace(new, url=target.parse_target(new.url, self.policy).url)
         address = platform.address(new.transport, new.url)

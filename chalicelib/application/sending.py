@@ -6,6 +6,7 @@ A changed URL, an unsubscribe or a delete binds here, from the moment it was ack
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from chalicelib.application.authorizing import opened
 from chalicelib.application.ports import (
     Clock,
     Outbox,
@@ -142,7 +143,8 @@ class Sending:
             (sealed,) = endpoint.live_secrets(now_s)
             return message.build(endpoint, whole, self.keys.credential(event.tenant, sealed), self.origins)
         keys = [self.keys.open(event.tenant, each) for each in endpoint.live_secrets(now_s)]
-        return requests.build(endpoint, whole, owed, keys, now_s)
+        built = requests.build(endpoint, whole, owed, keys, now_s)
+        return requests.authorized(built, opened(self.keys, endpoint))
 
     def _when(self, visit: Visit, moment_us: int) -> tuple[float, float]:
         """Say in how many seconds a send may begin, and in how many it must have: its lease outlasts it."""

@@ -5,7 +5,7 @@ A test holds it to the answers. Secrets, the values of custom headers and the to
 
 from dataclasses import asdict
 
-from chalicelib.domain import pattern
+from chalicelib.domain import auth, pattern
 from chalicelib.domain.api_key import ApiKey
 from chalicelib.domain.audit import Difference, difference
 from chalicelib.domain.bulk_replay import BulkReplay
@@ -31,6 +31,7 @@ def endpoint(of: Endpoint) -> dict[str, object]:
         "signature": of.signature.value,
         "signature_key": of.signature_key.value if of.signed else None,
         "headers": {name: MASK for name, _ in of.headers},
+        "auth": auth.shown(of.auth),
         "filter": pattern.written(of.filter),
         "state": of.state.value,
         "state_reason": of.state_reason or None,
@@ -46,6 +47,7 @@ def endpoint_change(old: Endpoint, new: Endpoint) -> Difference:
     changed = {
         "url": old.url != new.url,
         "headers": old.headers != new.headers,
+        "auth": old.auth != new.auth,
         "secrets": old.secrets != new.secrets,
     }
     names = [name for name, is_changed in changed.items() if is_changed]

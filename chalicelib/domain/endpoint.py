@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from chalicelib.domain import pattern
+from chalicelib.domain.auth import Auth
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.signing import SignatureForm, SignatureKey
@@ -130,6 +131,7 @@ class Endpoint:
     skip_before_ms: int = 0
     lanes_before: int = 0
     filter: str = ""
+    auth: Auth[WrappedSecret] | None = None
 
     @property
     def ordered(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from chalicelib.domain import signing
+from chalicelib.domain.auth import AUTHORIZATION, Auth, basic_value
 from chalicelib.domain.delivery import Owed
 from chalicelib.domain.display import displayed_url, masked, url_tokens
 from chalicelib.domain.endpoint import Endpoint
@@ -26,7 +27,8 @@ class Request:
     """A request as it will be sent: URL, headers in order, the body's exact bytes, and the method.
 
     `custom` are the headers of its endpoint's owner, sent after Relay's own; `signed_with` the secrets;
-    `signer` what signs it once more for a redirect; `address` stands for a URL that is built around a secret.
+    `signer` what signs it once more for a redirect; `address` stands for a URL that is built around a
+    secret; `auth` is what its endpoint is authenticated with.
     """
 
     url: str = field(repr=False)
@@ -37,6 +39,7 @@ class Request:
     method: str = METHOD
     signer: Signer | None = field(default=None, repr=False)
     address: str = ""
+    auth: Auth[Secret] | None = field(default=None, repr=False)
 
     @property
     def all_headers(self) -> tuple[tuple[str, str], ...]:
@@ -48,7 +51,8 @@ class Request:
         """Give what its answer must not be seen to echo: secrets, signatures, custom values, URL tokens."""
         signatures = [Secret(value) for name, value in self.headers if name.lower().endswith("-signature")]
         values = (value for _, value in self.custom)
-        return (*self.signed_with, *signatures, *values, *url_tokens(self.address or self.url))
+        passwords = [self.auth.basic.password] if self.auth and self.auth.basic else []
+        return (*self.signed_with, *signatures, *values, *passwords, *url_tokens(self.address or self.url))
 
 
 def build(endpoint: Endpoint, event: Event, owed: Owed, keys: Sequence[SigningKey], now_s: int) -> Request:
@@ -57,6 +61,14 @@ def build(endpoint: Endpoint, event: Event, owed: Owed, keys: Sequence[SigningKe
     headers = _headers(signer.headers(now_s, event.body), event, owed, f"Relay/{VERSION}")
     secrets = tuple(each.secret if isinstance(each, Ed25519Key) else each for each in keys)
     return Request(endpoint.url, tuple(headers.items()), event.body, endpoint.headers, secrets, signer=signer)
+
+
+def authorized(request: Request, auth: Auth[Secret] | None) -> Request:
+    """Give a request as it is sent to an endpoint that is authenticated with this."""
+    if auth is None:
+        return request
+    own = ((AUTHORIZATION, basic_value(auth.basic)),) if auth.basic else ()
+    return replace(request, custom=(*request.custom, *own), auth=auth)
 
 
 def signed_anew(request: Request, now_s: int) -> Request:
@@ -73,7 +85,7 @@ def kept(endpoint: Endpoint, request: Request) -> Sent:
     if request.address:
         return Sent(request.address, endpoint.signature, 0, "", of["User-Agent"])
     _, timestamp, signature = (of[name] for name in signing.IDENTITY[endpoint.signature])
-    custom = tuple(name for name, _ in endpoint.headers)
+    custom = tuple(name for name, _ in request.custom)
     url = displayed_url(request.url)
     return Sent(url, endpoint.signature, int(timestamp), signature, of["User-Agent"], custom)
 

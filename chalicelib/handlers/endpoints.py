@@ -11,7 +11,7 @@ from chalicelib.domain.endpoint import Backlog, Endpoint
 from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
-from chalicelib.wire import answers, bodies, cursor
+from chalicelib.wire import answers, auths, bodies, cursor
 
 _NO_HOUR_YET = 9_999_999
 _STATS_BACKLOG = 1_000
@@ -23,6 +23,7 @@ def create(asked: Asked) -> Response:
     given = bodies.parse(bodies.EndpointBody, asked.body)
     draft, key = bodies.endpoint_of(asked.caller.tenant, given), bodies.new_key(given)
     at_most = asked.caller.account.quotas.endpoints
+    draft = bootstrap.authorize().endpoint(draft, auths.given(given.auth))
     made = bootstrap.manage_endpoints().register(draft, asked.actor, key, at_most)
     body = answers.created_endpoint(made.endpoint, made.key, made.beside)
     return http.reply(body, 201, {**_etag(made.endpoint), "Location": f"/v1/endpoints/{made.endpoint.id}"})
@@ -52,6 +53,8 @@ def patch(asked: Asked, endpoint_id: str) -> Response:
         asked.elevated(ElevatedAction.URL_CHANGE)
     if credential:
         new = manage.entrusted(new, credential)
+    if "auth" in given.model_fields_set:
+        new = bootstrap.authorize().endpoint(new, auths.given(given.auth))
     changed = manage.change(old, new, asked.actor)
     return http.reply(answers.endpoint(changed), 200, _etag(changed))
 

@@ -2,12 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, WithJsonSchema
 
@@ -26,6 +26,7 @@ from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import MASK, Secret
 from chalicelib.domain.signing import IDENTITY, SignatureForm, SignatureKey
 from chalicelib.wire import chats
+from chalicelib.wire.auths import AuthBody
 
 BODY_MAX = 131_072
 _SHOWN_MAX = 5
@@ -99,10 +100,11 @@ class EndpointBody(BaseModel):
     headers: Headers = {}
     filter: Filter | None = None
     secret: Credential | None = None
+    auth: AuthBody | None = None
 
 
 class EndpointPatch(BaseModel):
-    """What `PATCH /v1/endpoints/{id}` takes: what is left out stays, and null takes a filter away."""
+    """What `PATCH /v1/endpoints/{id}` takes: what is left out stays, null takes filter and `auth` away."""
 
     model_config = STRICT
 
@@ -118,6 +120,7 @@ class EndpointPatch(BaseModel):
     headers: Headers | None = None
     filter: Filter | None = None
     secret: Credential | None = None
+    auth: AuthBody | None = None
 
 
 class BulkReplayBody(BaseModel):
@@ -267,7 +270,7 @@ def moved_credential(old: Endpoint, body: EndpointPatch) -> Secret | None:
 
 
 def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
-    """Lay a patch over an endpoint; a new URL needs the custom headers' values again."""
+    """Lay a patch over an endpoint, all but its `auth`; a new URL needs that and custom headers again."""
     given = body.model_dump(exclude_none=True)
     chats.check_fields(old.transport, given)
     if "filter" in body.model_fields_set:
@@ -279,13 +282,8 @@ def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
             field="ordering",
             expected=f"`{old.ordering.value}` as it is, or a new endpoint created with the other ordering",
         )
-    if "url" in given and given["url"] != old.url and old.headers and "headers" not in given:
-        raise RelayError(
-            ErrorCode.FIELD_INVALID,
-            "A new URL needs the custom headers again: their values belong to the old one.",
-            field="headers",
-            expected="`headers` with every value, or an empty object",
-        )
+    if "url" in given and given["url"] != old.url:
+        _check_entrusted_again(old, body)
     changes: dict[str, Callable[[Any], Any]] = {
         "url": lambda text: text if text == old.url else whole_url(text),
         "event_types": patterns,
@@ -299,6 +297,24 @@ def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
     numbers = ("rate_per_second", "burst", "max_concurrency")
     limits = {name: given.get(name, getattr(old.limits, name)) for name in numbers}
     return replace(old, **fields, limits=Limits(**limits))
+
+
+def _check_entrusted_again(old: Endpoint, body: EndpointPatch) -> None:
+    """Raise RelayError if a new URL would take over what was given for the old one alone."""
+    if old.headers and body.headers is None:
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            "A new URL needs the custom headers again: their values belong to the old one.",
+            field="headers",
+            expected="`headers` with every value, or an empty object",
+        )
+    if old.auth and "auth" not in body.model_fields_set:
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            "A new URL needs `auth` again: its secrets belong to the old one.",
+            field="auth",
+            expected="`auth` with every secret, or null",
+        )
 
 
 def replacement(transport: Transport, body: RotateBody) -> Secret | None:
@@ -444,7 +460,8 @@ def _first_fault(error: ValidationError, model: type[BaseModel]) -> RelayError:
     faults = error.errors()
     unknown = [str(fault["loc"][-1]) for fault in faults if fault["type"] == "extra_forbidden"]
     if unknown:
-        known = ", ".join(model.model_fields)
+        found = next(fault for fault in faults if fault["type"] == "extra_forbidden")
+        known = ", ".join(_model_at(model, found["loc"]).model_fields)
         shown = ", ".join(name[:100] for name in unknown[:_SHOWN_MAX])
         return RelayError(
             ErrorCode.FIELD_UNKNOWN,
@@ -460,6 +477,15 @@ def _first_fault(error: ValidationError, model: type[BaseModel]) -> RelayError:
     return RelayError(
         ErrorCode.FIELD_INVALID, f"`{field[:100]}` {wrong}.", field=field[:100], expected=_plain(fault)
     )
+
+
+def _model_at(model: type[BaseModel], loc: Sequence[int | str]) -> type[BaseModel]:
+    """Find the model of the object that a member belongs to."""
+    for name in loc[:-1]:
+        annotation = model.model_fields[str(name)].annotation
+        kinds = (annotation, *get_args(annotation))
+        model = next(each for each in kinds if isinstance(each, type) and issubclass(each, BaseModel))
+    return model
 
 
 def _plain(fault: Mapping[str, Any]) -> str:

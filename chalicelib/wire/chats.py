@@ -9,6 +9,7 @@ from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import Secret
 
 _NOT_OF_CHATS = {
+    "auth": "no `auth`: the credential is all that the platform asks for",
     "headers": "no custom headers: the platform reads none",
     "signature": "no `signature`: messages to a chat are not signed",
     "signature_key": "no `signature_key`: messages to a chat are not signed",

@@ -3,6 +3,7 @@
 from typing import Any
 
 from chalicelib.adapters.dynamodb import keys
+from chalicelib.adapters.dynamodb.auth_rows import auth_of, auth_value
 from chalicelib.application.ports import Fanout, Idempotency, StoredEvent, Subscriber
 from chalicelib.domain import ids, retention
 from chalicelib.domain.allowance import Pace
@@ -265,6 +266,7 @@ def endpoint_row(endpoint: Endpoint) -> dict[str, Any]:
         "skip_before_ms": endpoint.skip_before_ms,
         "lanes_before": endpoint.lanes_before,
         **({"filter": endpoint.filter} if endpoint.filter else {}),
+        **({"auth": auth_value(endpoint.auth)} if endpoint.auth else {}),
     }
 
 
@@ -292,6 +294,7 @@ def endpoint_of(record: Record) -> Endpoint:
         record.get("skip_before_ms", 0),
         record.get("lanes_before", 0),
         record.get("filter", ""),
+        auth_of(record.get("auth")),
     )
 
 

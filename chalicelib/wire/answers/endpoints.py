@@ -15,6 +15,7 @@ from chalicelib.domain.endpoint import Endpoint, EndpointState, Ordering, Transp
 from chalicelib.domain.request import event_time
 from chalicelib.domain.secret import MASK
 from chalicelib.domain.signing import SignatureForm, SignatureKey
+from chalicelib.wire.answers.auths import AuthAnswer, auth
 from chalicelib.wire.answers.plain import Time, time_or_none
 
 HEAD_OF_LINE = (
@@ -46,6 +47,7 @@ class EndpointAnswer(TypedDict):
     signature_key: SignatureKey | None
     previous_secret_expires_at: Time | None
     headers: dict[str, str]
+    auth: AuthAnswer | None
     filter: dict[str, Any] | None
     state: EndpointState
     state_reason: str | None
@@ -116,6 +118,7 @@ def endpoint(of: Endpoint) -> EndpointAnswer:
         "signature_key": of.signature_key if of.signed else None,
         "previous_secret_expires_at": time_or_none((of.previous_expires_at or 0) * 1000),
         "headers": {name: MASK for name, _ in of.headers},
+        "auth": auth(of.auth),
         "filter": pattern.written(of.filter),
         "state": of.state,
         "state_reason": of.state_reason or None,

@@ -1,0 +1,151 @@
+"""Endpoints that ask who calls: what is given for that is used, never shown, and never goes astray."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.secret import MASK
+from tests.handlers.conftest import Lines
+from tests.handlers.relay import URL, Relay
+from tests.handlers.test_secret_cases import all_that_is_kept
+from tests.receiver import Receiver
+from tests.unit.domain.chats import ADDRESSES, CHATS, CREDENTIALS
+
+PASSWORD = "hush-hush: ÄÖÜ 0123"
+BASIC = {"basic": {"username": "relay", "password": PASSWORD}}
+VALUE = "Basic " + base64.b64encode(f"relay:{PASSWORD}".encode()).decode()
+SHOWN = {"basic": {"username": "relay", "password": MASK}}
+REFUSED: dict[str, tuple[object, str, str]] = {
+    "no object": ("basic", "field_invalid", "auth"),
+    "empty": ({}, "field_invalid", "auth"),
+    "nothing but null": ({"basic": None}, "field_invalid", "auth"),
+    "no password": ({"basic": {"username": "relay"}}, "field_invalid", "auth.basic.password"),
+    "an empty password": (
+        {"basic": {"username": "relay", "password": ""}},
+        "field_invalid",
+        "auth.basic.password",
+    ),
+    "f130 the mask": (
+        {"basic": {"username": "relay", "password": MASK}},
+        "field_invalid",
+        "auth.basic.password",
+    ),
+    "a user name with a colon": (
+        {"basic": {"username": "a:b", "password": "x"}},
+        "field_invalid",
+        "auth.basic.username",
+    ),
+    "a line break": (
+        {"basic": {"username": "a", "password": "x\r\ny"}},
+        "field_invalid",
+        "auth.basic.password",
+    ),
+    "an unknown way": ({"digest": {}}, "field_unknown", "digest"),
+    "an unknown member": (
+        {"basic": {"username": "a", "password": "x", "realm": "r"}},
+        "field_unknown",
+        "realm",
+    ),
+}
+
+
+def body(**fields: object) -> dict[str, Any]:
+    return {"url": URL, "event_types": ["*"], **fields}
+
+
+def sent_to(relay: Relay, receiver: Receiver) -> Any:  # noqa: ANN401 - JSON
+    relay.event()
+    relay.deliver_all()
+    return receiver.received()[-1]
+
+
+def test_basic_authentication_is_sent_and_its_password_shown_nowhere(
+    relay: Relay, receiver: Receiver, lines: Lines
+) -> None:
+    echo = {"status": 400, "body": f"who is {VALUE} with {PASSWORD}?"}
+    made = relay.endpoint(url=receiver.script("who", echo), auth=BASIC)
+    assert made["auth"] == SHOWN
+    said = relay.event()
+    relay.deliver_all()
+    (met,) = receiver.received()
+    assert met["headers"]["authorization"] == VALUE
+    (delivery,) = said["delivery_ids"]
+    path = f"/v1/endpoints/{made['id']}"
+    paths = [path, "/v1/endpoints", f"{path}/attempts", f"/v1/deliveries/{delivery}/request", "/v1/audit"]
+    shown = "".join(relay.get(each).body.decode() for each in paths)
+    for place in (shown, all_that_is_kept(relay), str(relay.rows("endpoints")), str(lines.texts)):
+        assert [each for each in (PASSWORD, VALUE.removeprefix("Basic ")) if each in place] == []
+    request = relay.get(f"/v1/deliveries/{delivery}/request").json["request"]
+    assert ["Authorization", MASK] in [list(each.values()) for each in request["headers"]]
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_names_the_member_and_repeats_no_secret(empty_relay: Relay, case: str) -> None:
+    auth, code, field = REFUSED[case]
+    answer = empty_relay.post("/v1/endpoints", body(auth=auth))
+    assert answer.is_problem(400, code, field)
+    assert '"x' not in answer.body.decode()
+
+
+def test_what_an_object_takes_is_said_where_a_member_of_it_is_unknown(empty_relay: Relay) -> None:
+    said = empty_relay.post("/v1/endpoints", body(auth={"basic": {"user": "a"}})).json
+    assert said["expected"] == "any of: username, password"
+
+
+@pytest.mark.parametrize("transport", CHATS)
+def test_a_chat_takes_no_auth(tenant: Relay, transport: Any) -> None:  # noqa: ANN401 - a transport
+    given = body(
+        transport=transport.value,
+        url=ADDRESSES[transport],
+        secret=CREDENTIALS[transport].reveal(),
+        auth=BASIC,
+    )
+    assert tenant.post("/v1/endpoints", given).is_problem(400, "field_invalid", "auth")
+
+
+def test_the_header_is_set_once(tenant: Relay) -> None:
+    twice = body(auth=BASIC, headers={"authorization": "Bearer own-token"})
+    assert tenant.post("/v1/endpoints", twice).is_problem(400, "field_invalid", "headers")
+    made = tenant.endpoint(auth=BASIC)
+    changed = tenant.patch(made, {"headers": {"Authorization": "Bearer own-token"}})
+    assert changed.is_problem(400, "field_invalid", "headers")
+
+
+def test_it_is_changed_as_a_whole_and_taken_away_with_null(relay: Relay, receiver: Receiver) -> None:
+    made = relay.endpoint(url=receiver.url("/sink"), auth=BASIC)
+    other = {"basic": {"username": "other", "password": "another-one"}}
+    made = relay.patch(made, {"auth": other}).json
+    assert made["auth"] == {"basic": {"username": "other", "password": MASK}}
+    value = "Basic " + base64.b64encode(b"other:another-one").decode()
+    assert sent_to(relay, receiver)["headers"]["authorization"] == value
+    made = relay.patch(made, {"description": "kept"}).json
+    assert sent_to(relay, receiver)["headers"]["authorization"] == value
+    made = relay.patch(made, {"auth": None}).json
+    assert made["auth"] is None
+    assert "authorization" not in sent_to(relay, receiver)["headers"]
+
+
+def test_the_audit_names_a_changed_password_and_shows_none(tenant: Relay) -> None:
+    made = tenant.endpoint(auth=BASIC)
+    other = {"basic": {"username": "relay", "password": "another-one"}}
+    tenant.patch(made, {"auth": other})
+    (record,) = tenant.get("/v1/audit?action=endpoint.changed").json["items"]
+    assert record["before"] == record["after"] == {"auth": SHOWN}
+
+
+@pytest.mark.parametrize("change", [{}, {"auth": SHOWN}])
+def test_f130_a_new_url_takes_no_stored_auth_along(tenant: Relay, change: dict[str, Any]) -> None:
+    made = tenant.endpoint(auth=BASIC)
+    moved = {"url": "https://elsewhere.example/hook", **change}
+    answer = tenant.patch(made, moved)
+    assert answer.is_problem(400, "field_invalid", "auth.basic.password" if change else "auth")
+    assert tenant.get(f"/v1/endpoints/{made['id']}").json["version"] == 1
+
+
+@pytest.mark.parametrize("auth", [BASIC, None])
+def test_a_new_url_takes_what_is_given_with_it(tenant: Relay, auth: object) -> None:
+    made = tenant.endpoint(auth=BASIC)
+    moved = {"url": "https://elsewhere.example/hook", "auth": auth}
+    answer = tenant.patch(made, moved)
+    assert (answer.status, answer.json["auth"]) == (200, SHOWN if auth else None)
