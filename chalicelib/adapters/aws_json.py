@@ -13,6 +13,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -71,8 +72,9 @@ class JsonService:
 
     def close(self) -> None:
         """Close the connections that no call is using."""
-        while self._idle:
-            self._idle.pop().close()
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
     def call(self, operation: str, **params: Any) -> Any:  # noqa: ANN401 - a service's JSON
         """Make one call and give its answer."""
@@ -85,6 +87,7 @@ class JsonService:
             try:
                 status, answer = self._exchange(operation, hook, body)
             except (OSError, http.client.HTTPException) as error:
+                self.close()  # What rested beside a broken connection has rested as long.
                 if attempt == TRIES:
                     raise EndpointConnectionError(endpoint_url=self._url, error=error) from error
             else:
