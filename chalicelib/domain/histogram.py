@@ -1,6 +1,6 @@
 """How durations are spread, in few numbers: buckets that grow by three tenths, counted where anything fell.
 
-A percentile read from them is off by less than `WITHIN_PERCENT`, or by less than a millisecond.
+A percentile read from them is off by less than `WITHIN_PERCENT`, or by one millisecond at most.
 Source of the growth: docs/decisions/0016.
 """
 
