@@ -56,6 +56,11 @@ class IdleConnections(Generic[K]):
             newest.close()
         return None
 
+    def rested_s(self, target: Where) -> float:
+        """Say for how long the connection has rested that would be taken; 0 when there is none."""
+        idle = self._by_target.get(target)
+        return self._rested_s(idle[-1]) if idle else 0.0
+
     def keep(self, target: Where, connection: K) -> None:
         """Keep a connection whose use has just ended."""
         self._by_age[connection] = (target, [clock() for clock in self._clocks])
@@ -76,9 +81,11 @@ class IdleConnections(Generic[K]):
         self._by_target.clear()
 
     def _good(self, connection: K) -> bool:
+        return self._rested_s(connection) < self._rest_s and connection.usable
+
+    def _rested_s(self, connection: K) -> float:
         _, since = self._by_age[connection]
-        rested_s = max(clock() - then for clock, then in zip(self._clocks, since, strict=True))
-        return rested_s < self._rest_s and connection.usable
+        return max(clock() - then for clock, then in zip(self._clocks, since, strict=True))
 
     def _forget(self, connection: K) -> None:
         target, _ = self._by_age.pop(connection)

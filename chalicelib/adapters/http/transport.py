@@ -24,6 +24,8 @@ from chalicelib.domain.target import Policy, Target, parse_target
 
 HEAD_MAX = 65_536
 IDLE_MAX = 256
+PAUSE_S = 0.1
+"""Who paused no longer was hardly frozen, and is spared a turn of the loop: an eighth of a send's cost."""
 _NOTHING_FOLLOWED = "no other answer followed this status"
 SENT_AGAIN = "sent again: a kept connection was closed without an answer"
 _CHUNK = 16_384
@@ -179,7 +181,8 @@ class GuardedTransport:
         """
         target = self._target(request.url)
         key = (target.scheme, target.host, target.port)
-        await asyncio.sleep(0)  # a function that was frozen hears now what its peers closed meanwhile
+        if self._idle.rested_s(key) > PAUSE_S:
+            await asyncio.sleep(0)  # a function that was frozen hears now what its peers closed meanwhile
         kept = self._idle.take(key)
         if kept is not None:
             try:
