@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Protocol
 
 ADDRESS_MAX = 45
 """Characters of the longest IPv6 address."""
+_ADDRESSES_READ = 10_000
+"""More than one pattern looks at of an event: each address is read once, however many blocks ask."""
 
 
 class Operator(Protocol):
@@ -157,8 +160,11 @@ class NoneOf:
 
 def address_of(text: str) -> IPv4Address | IPv6Address | None:
     """Read an IP address in its plain spelling, without zone."""
-    if len(text) > ADDRESS_MAX or "%" in text:
-        return None
+    return _read_address(text) if len(text) <= ADDRESS_MAX and "%" not in text else None
+
+
+@lru_cache(_ADDRESSES_READ)
+def _read_address(text: str) -> IPv4Address | IPv6Address | None:
     try:
         return ip_address(text)
     except ValueError:

@@ -276,6 +276,9 @@ def _slow() -> Iterator[tuple[str, dict[str, Any], bytes]]:
     many = [{"x": f"{number}", "y": number} for number in range(2_400)]
     yield "operators", of("a.x", *[{"prefix": "a"}] * 100), json.dumps({"a": many}).encode()
     yield "combinations", {"a": choices(9)}, json.dumps({"a": [{"0": {"x": 1}}] * 2_400}).encode()
+    blocks = [{"cidr": f"10.0.{number}.0/24"} for number in range(75)]
+    addresses = [f"{number:x}:2:3:4:5:6:7:8" for number in range(4_900)]
+    yield "addresses", of("a", *blocks), json.dumps({"a": addresses}).encode()
     yield "nesting", nested(20), (b'{"a":' * 480) + b"1" + b"}" * 480
     yield "lists", of("a", 1), b'{"a":' + b"[" * 480 + b"]" * 480 + b"}"
 
