@@ -20,8 +20,9 @@ from chalicelib.adapters.http.redirect import next_hop, told
 from chalicelib.adapters.http.sender import GuardedSender, SendLimits
 from chalicelib.adapters.http.transport import GuardedTransport, Timeouts
 from chalicelib.domain import signing
+from chalicelib.domain.auth import Auth, Basic
 from chalicelib.domain.outcome import Fault, Reply
-from chalicelib.domain.request import Request, build, without_echo
+from chalicelib.domain.request import Request, authorized, build, without_echo
 from chalicelib.domain.secret import MASK, Secret
 from chalicelib.domain.signing import (
     Ed25519Key,
@@ -48,6 +49,7 @@ from tests.unit.domain.examples import (
 
 OPEN = Policy(require_https=False, allow_private=True, allowed_ports=None)
 HOP_S = 7
+LEADS_AWAY = Reply(status=307, headers=(("location", "https://other.example/"),))
 BODY = b'{"id":7}'
 
 
@@ -153,6 +155,20 @@ def test_the_owner_s_headers_stay_at_their_origin() -> None:
         assert sent(request_to(url, custom=custom)).status == 200
         assert [each["headers"].get("x-api-key") for each in receiver.received()] == ["k3y-0123456789"] * 2
         assert "x-api-key" not in other.received()[0]["headers"]
+
+
+def test_authentication_stays_at_its_origin() -> None:
+    auth = Auth(Basic("relay", Secret("p4ss-nobody-knows")))
+    with Receiver() as receiver, Receiver() as other:
+        elsewhere = other.script("c", to(other.script("d", {"status": 200})))
+        url = receiver.script("a", to(receiver.script("b", to(elsewhere))))
+        assert sent(authorized(request_to(url), auth)).status == 200
+        assert len({each["headers"]["authorization"] for each in receiver.received()}) == 1
+        assert len(other.received()) == 2
+        assert not [each for each in other.received() if "authorization" in each["headers"]]
+    there = next_hop(authorized(request_to("https://one.example/"), auth), LEADS_AWAY, RECEIVED_S)
+    assert there is not None
+    assert (there.auth, there.custom) == (None, ())
 
 
 @pytest.mark.parametrize("status", [300, 301, 302, 303])

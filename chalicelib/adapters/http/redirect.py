@@ -7,7 +7,6 @@ from chalicelib.adapters.http.fault import TransportFault
 from chalicelib.domain.display import displayed_url
 from chalicelib.domain.outcome import Fault, Reply
 from chalicelib.domain.request import Request, signed_anew
-from chalicelib.domain.secret import Secret
 from chalicelib.domain.target import DEFAULT_PORTS
 
 REDIRECTS_MAX = 3
@@ -29,7 +28,7 @@ def next_hop(request: Request, reply: Reply, now_s: int) -> Request | None:
     url = _leads_to(request.url, location)
     if request.url.startswith("https:") and not url.startswith("https:"):
         return None
-    return signed_anew(replace(request, url=url, custom=_custom(request, url)), now_s)
+    return signed_anew(_taken_along(request, url), now_s)
 
 
 def told(request: Request, reply: Reply) -> Reply:
@@ -54,9 +53,11 @@ def _leads_to(url: str, location: str) -> str:
         raise TransportFault(Fault.REFUSED, "the redirect leads to what is no URL") from error
 
 
-def _custom(request: Request, following: str) -> tuple[tuple[str, Secret], ...]:
-    """Give the owner's headers that a redirect takes along: none to another origin, as they are not its."""
-    return request.custom if _origin(request.url) == _origin(following) else ()
+def _taken_along(request: Request, url: str) -> Request:
+    """Give a request with another URL: to another origin without its owner's headers and authentication."""
+    if _origin(request.url) == _origin(url):
+        return replace(request, url=url)
+    return replace(request, url=url, custom=(), auth=None)
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None] | None:
