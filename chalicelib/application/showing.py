@@ -18,6 +18,7 @@ from chalicelib.domain.sensitive import Path
 
 LOOKED_AT_MAX = 4 * 1024 * 1024
 """For how many bytes of payloads, counted by attempts, a view looks for echoes; beyond, it hides answers."""
+_REDIRECTIONS = range(300, 400)
 
 
 class BodyShown(StrEnum):
@@ -114,9 +115,10 @@ def _seen(attempt: Attempt, paths: Sequence[Path], values: frozenset[str] | None
 
 
 def _detail(attempt: Attempt, values: frozenset[str] | None) -> str:
-    """Give the words about a fault: Relay's own, but that they may quote an answer that is no HTTP."""
+    """Give the words about an answer: Relay's own, but that they may quote one that is no HTTP, or redirects."""
     if values is None:
-        return MASK if attempt.fault is Fault.PROTOCOL_ERROR else attempt.detail
+        quotes = attempt.fault is Fault.PROTOCOL_ERROR or attempt.status in _REDIRECTIONS
+        return MASK if quotes and attempt.detail else attempt.detail
     return redaction.words(attempt.detail, values) or MASK if attempt.detail else ""
 
 

@@ -108,6 +108,19 @@ def test_relay_s_own_words_are_shown_and_those_that_quote_an_endpoint_are_looked
     assert [each.detail for each in seen] == ["no answer in time", MASK]
 
 
+def test_where_an_answer_redirects_to_is_an_echo_too(world: World) -> None:
+    world.endpoint()
+    event_id = world.post(body=BODY)["event_id"]
+    leads = "redirects to https://receiver.example/4111111111111111"
+    redirected = Attempt("d", 0, 1, event_id, Outcome.PERMANENT, 1, status=302, detail=leads)
+    silent = replace(redirected, number=2, detail="")
+    seen = showing(world, "$.card").attempts(TENANT, [redirected, silent])
+    assert [each.detail for each in seen] == [f"redirects to https://receiver.example/{MASK}", ""]
+    gone = [replace(each, event_id=event_id[:-1] + "0") for each in (redirected, silent)]
+    seen = showing(world, "$.card").attempts(TENANT, gone)
+    assert [each.detail for each in seen] == [MASK, ""]
+
+
 def texts_of(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
     """Give every text in a JSON value, and those in texts that are JSON themselves."""
     if isinstance(value, dict):
