@@ -333,7 +333,9 @@ def manage_endpoints() -> ManageEndpoints:
 @cache
 def authorize() -> Authorize:
     """Give the use case that checks and seals what endpoints are authenticated with."""
-    return Authorize(signing_keys())
+    from chalicelib.adapters.http.own_tls import OpenSslCertificates
+
+    return Authorize(signing_keys(), OpenSslCertificates(), clock())
 
 
 @cache

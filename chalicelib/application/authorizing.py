@@ -3,8 +3,10 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
+from chalicelib.application.ports import Certificates, Clock
 from chalicelib.application.signing_keys import SigningKeys
-from chalicelib.domain.auth import AUTHORIZATION, Auth
+from chalicelib.domain.auth import AUTHORIZATION, Auth, ClientCertificate
+from chalicelib.domain.certificate import certificates
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import Secret
@@ -15,12 +17,30 @@ class Authorize:
     """Gives endpoints what they are authenticated with."""
 
     keys: SigningKeys
+    certificates: Certificates
+    clock: Clock
 
     def endpoint(self, of: Endpoint, auth: Auth[Secret] | None) -> Endpoint:
         """Give an endpoint with this, sealed, in place of what it had; raises RelayError."""
         if auth is None:
             return replace(of, auth=None)
+        if auth.certificate:
+            self._check_certificate(auth.certificate)
+        if auth.authorities:
+            self._check_authorities(auth.authorities)
         return replace(of, auth=auth.turned(partial(self.keys.sealed, of.tenant)))
+
+    def _check_certificate(self, of: ClientCertificate[Secret]) -> None:
+        expected = self.certificates.certificate_fault(of)
+        if expected is not None:
+            raise _invalid("auth.client_certificate", expected)
+        if certificates(of.chain)[0].expires_s * 1000 <= self.clock.now_ms():
+            raise _invalid("auth.client_certificate.certificate", "a certificate that has not expired")
+
+    def _check_authorities(self, pem: str) -> None:
+        expected = self.certificates.authorities_fault(pem)
+        if expected is not None:
+            raise _invalid("auth.trusted_authorities", expected)
 
 
 def opened(keys: SigningKeys, of: Endpoint) -> Auth[Secret] | None:
@@ -29,7 +49,7 @@ def opened(keys: SigningKeys, of: Endpoint) -> Auth[Secret] | None:
 
 
 def check_auth(of: Endpoint) -> None:
-    """Raise RelayError when an endpoint is authenticated in two ways that exclude each other."""
+    """Raise RelayError when an endpoint cannot be authenticated with what it has, as its other fields are."""
     if of.auth is None:
         return
     named = [name for name, _ in of.headers if name.lower() == AUTHORIZATION.lower()]
@@ -40,3 +60,14 @@ def check_auth(of: Endpoint) -> None:
             field="headers",
             expected="no `Authorization` among the custom headers, or no such `auth`",
         )
+    if of.auth.by_tls and not of.url.lower().startswith("https:"):
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            "Certificates mean nothing without TLS.",
+            field="auth",
+            expected="a `url` with https, or `auth` without certificates",
+        )
+
+
+def _invalid(field: str, expected: str) -> RelayError:
+    return RelayError(ErrorCode.FIELD_INVALID, f"`{field}` cannot be used.", field=field, expected=expected)

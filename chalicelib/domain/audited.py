@@ -4,11 +4,14 @@ A test holds it to the answers. Secrets, the values of custom headers and the to
 """
 
 from dataclasses import asdict
+from typing import Any
 
-from chalicelib.domain import auth, pattern
+from chalicelib.domain import pattern
 from chalicelib.domain.api_key import ApiKey
 from chalicelib.domain.audit import Difference, difference
+from chalicelib.domain.auth import Auth
 from chalicelib.domain.bulk_replay import BulkReplay
+from chalicelib.domain.certificate import certificates
 from chalicelib.domain.display import displayed_url
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.request import event_time
@@ -31,7 +34,7 @@ def endpoint(of: Endpoint) -> dict[str, object]:
         "signature": of.signature.value,
         "signature_key": of.signature_key.value if of.signed else None,
         "headers": {name: MASK for name, _ in of.headers},
-        "auth": auth.shown(of.auth),
+        "auth": _auth(of.auth),
         "filter": pattern.written(of.filter),
         "state": of.state.value,
         "state_reason": of.state_reason or None,
@@ -97,6 +100,24 @@ def api_key(of: ApiKey) -> dict[str, object]:
 def letters_purged(before_ms: int, count: int, *, exact: bool) -> Difference:
     """Show how many dead letters go: those given up on before a moment."""
     return Difference({}, {"before": event_time(before_ms), "dead_letters": count, "counted_exactly": exact})
+
+
+def _auth(of: Auth[Any] | None) -> dict[str, object] | None:
+    if of is None:
+        return None
+    certificate = of.certificate
+    return {
+        "basic": {"username": of.basic.username, "password": MASK} if of.basic else None,
+        "client_certificate": {**_told(certificate.chain)[0], "key": MASK} if certificate else None,
+        "trusted_authorities": _told(of.authorities),
+    }
+
+
+def _told(pem: str) -> list[dict[str, str]]:
+    return [
+        {"fingerprint": each.fingerprint, "expires_at": event_time(each.expires_s * 1000)}
+        for each in certificates(pem)
+    ]
 
 
 def _until(expires_s: int | None) -> str:

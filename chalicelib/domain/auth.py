@@ -1,4 +1,4 @@
-"""How Relay proves to an endpoint who it is, beside its signature.
+"""How Relay proves to an endpoint who it is, beside its signature, and whom it trusts there besides.
 
 What is secret of it is of type `S`: sealed as it is stored, a `Secret` where it is used.
 """
@@ -6,13 +6,17 @@ What is secret of it is of type `S`: sealed as it is stored, a `Secret` where it
 import base64
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from chalicelib.domain.secret import MASK, Secret
 
 AUTHORIZATION = "Authorization"
 WORD_MAX = 256
+CHAIN_MAX, AUTHORITIES_MAX = 8_192, 16_384
+"""Characters of PEM: an endpoint's row is read for every batch of requests to it."""
+KEY_MAX = 4_096
+"""Bytes: what the key service seals at once. An RSA key of 4,096 bits is smaller."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 S = TypeVar("S")
 T = TypeVar("T")
@@ -27,10 +31,39 @@ class Basic(Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
+class ClientCertificate(Generic[S]):
+    """A certificate with those that lead from it to its issuer, in PEM, and its private key."""
+
+    chain: str
+    key: S
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """What the TLS of one endpoint is made with beside what every endpoint's is; each may be absent.
+
+    Connections made with one are for nothing else.
+    """
+
+    certificate: ClientCertificate[Secret] | None = field(default=None, repr=False)
+    authorities: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Auth(Generic[S]):
-    """Everything an endpoint is authenticated with; None for what it is not."""
+    """Everything an endpoint is authenticated with; None for what it is not.
+
+    `authorities` are certificates in PEM that are trusted there besides.
+    """
 
     basic: Basic[S] | None = None
+    certificate: ClientCertificate[S] | None = None
+    authorities: str = ""
+
+    @property
+    def by_tls(self) -> bool:
+        """Say whether TLS is made with something of it."""
+        return self.certificate is not None or bool(self.authorities)
 
     @property
     def by_header(self) -> bool:
@@ -39,14 +72,23 @@ class Auth(Generic[S]):
 
     def turned(self, turn: Callable[[S], T]) -> "Auth[T]":
         """Give it with each of its secrets turned into another form: sealed or opened."""
-        basic = self.basic
-        return Auth(Basic(basic.username, turn(basic.password)) if basic else None)
+        basic, certificate = self.basic, self.certificate
+        return Auth(
+            Basic(basic.username, turn(basic.password)) if basic else None,
+            ClientCertificate(certificate.chain, turn(certificate.key)) if certificate else None,
+            self.authorities,
+        )
 
 
 def basic_value(basic: Basic[Secret]) -> Secret:
     """Write the header's value of a user name and a password, in UTF-8."""
     pair = f"{basic.username}:{basic.password.reveal()}".encode()
     return Secret("Basic " + base64.b64encode(pair).decode())
+
+
+def tls_of(auth: Auth[Secret] | None) -> Tls | None:
+    """Give what of it TLS is made with; None: TLS is as everywhere."""
+    return Tls(auth.certificate, auth.authorities) if auth and auth.by_tls else None
 
 
 def username_fault(text: str) -> str | None:
@@ -63,11 +105,3 @@ def secret_fault(text: str) -> str | None:
     if not text or len(text) > WORD_MAX or _CONTROL.search(text):
         return f"1 to {WORD_MAX} characters without control characters"
     return None
-
-
-def shown(auth: Auth[Any] | None) -> dict[str, Any] | None:
-    """Show what an endpoint is authenticated with, its secrets masked."""
-    if auth is None:
-        return None
-    basic = {"username": auth.basic.username, "password": MASK} if auth.basic else None
-    return {"basic": basic}

@@ -4,11 +4,24 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-from chalicelib.domain.auth import WORD_MAX, Auth, Basic, secret_fault, username_fault
+from chalicelib.domain.auth import (
+    AUTHORITIES_MAX,
+    CHAIN_MAX,
+    KEY_MAX,
+    WORD_MAX,
+    Auth,
+    Basic,
+    ClientCertificate,
+    secret_fault,
+    username_fault,
+)
+from chalicelib.domain.certificate import certificates, private_key, written
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import Secret
 
+_PEM_MAX = 65_536
 STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
+Pem = Annotated[str, StringConstraints(min_length=1, max_length=_PEM_MAX)]
 Word = Annotated[str, StringConstraints(min_length=1, max_length=WORD_MAX)]
 
 
@@ -21,19 +34,36 @@ class BasicBody(BaseModel):
     password: Word
 
 
+class ClientCertificateBody(BaseModel):
+    """A client certificate in PEM, those that lead to its issuer after it, and its key."""
+
+    model_config = STRICT
+
+    certificate: Pem
+    key: Annotated[str, StringConstraints(min_length=1, max_length=KEY_MAX)]
+
+
 class AuthBody(BaseModel):
     """What an endpoint is authenticated with; it takes the place of all that was given before."""
 
     model_config = STRICT
 
     basic: BasicBody | None = None
+    client_certificate: ClientCertificateBody | None = None
+    trusted_authorities: Pem | None = None
 
 
 def given(body: AuthBody | None) -> Auth[Secret] | None:
     """Read what an endpoint is to be authenticated with; raises RelayError, which never repeats a secret."""
     if body is None:
         return None
-    found = Auth(_basic(body.basic) if body.basic else None)
+    found = Auth(
+        _basic(body.basic) if body.basic else None,
+        _certificate(body.client_certificate) if body.client_certificate else None,
+        _pem("auth.trusted_authorities", body.trusted_authorities, AUTHORITIES_MAX)
+        if body.trusted_authorities
+        else "",
+    )
     if found == Auth():
         raise _invalid("auth", "one of its members, or null for none")
     return found
@@ -43,6 +73,25 @@ def _basic(body: BasicBody) -> Basic[Secret]:
     _check("auth.basic.username", username_fault(body.username))
     _check("auth.basic.password", secret_fault(body.password))
     return Basic(body.username, Secret(body.password))
+
+
+def _certificate(body: ClientCertificateBody) -> ClientCertificate[Secret]:
+    chain = _pem("auth.client_certificate.certificate", body.certificate, CHAIN_MAX)
+    key = private_key(body.key)
+    if key is None:
+        raise _invalid("auth.client_certificate.key", "one private key in PEM, without a passphrase")
+    return ClientCertificate(chain, Secret(key))
+
+
+def _pem(field: str, text: str, at_most: int) -> str:
+    """Read certificates, and give them as PEM without whatever stood around them."""
+    try:
+        pem = written(certificates(text))
+    except ValueError:
+        pem = ""
+    if not pem or len(pem) > at_most:
+        raise _invalid(field, f"certificates in PEM, at most {at_most} characters of it")
+    return pem
 
 
 def _check(field: str, expected: str | None) -> None:

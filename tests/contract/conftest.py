@@ -14,6 +14,7 @@ import trustme
 
 from chalicelib.adapters.dynamodb.records import Tables
 from chalicelib.adapters.dynamodb.tables import DynamoTables
+from chalicelib.adapters.http.own_tls import own_context
 from chalicelib.adapters.http.tls import tls_context
 from infra import trust
 from infra.local.emulator import EmulatorName, default_venv, free_port, running
@@ -61,9 +62,14 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[trust
     made.cert_pem.write_to_path(str(tmp_path / "bundle.pem"))
     trust.write(tmp_path / "bundle.pem", tmp_path / "authorities")
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "authorities"))
-    tls_context.cache_clear()
+    _forget_contexts()
     yield made
+    _forget_contexts()
+
+
+def _forget_contexts() -> None:
     tls_context.cache_clear()
+    own_context.cache_clear()
 
 
 @pytest.fixture

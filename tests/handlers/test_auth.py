@@ -1,9 +1,14 @@
 """Endpoints that ask who calls: what is given for that is used, never shown, and never goes astray."""
 
 import base64
+import ssl
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
 
 from chalicelib.domain.secret import MASK
 from tests.handlers.conftest import Lines
@@ -13,9 +18,27 @@ from tests.receiver import Receiver
 from tests.unit.domain.chats import ADDRESSES, CHATS, CREDENTIALS
 
 PASSWORD = "hush-hush: ÄÖÜ 0123"
+CLIENTS, SERVERS = trustme.CA(), trustme.CA()
+CLIENT, OTHER_CLIENT = CLIENTS.issue_cert("relay.example"), CLIENTS.issue_cert("relay.example")
+LONG_AGO = datetime.now(UTC) - timedelta(days=400)
+EXPIRED = CLIENTS.issue_cert("relay.example", not_before=LONG_AGO, not_after=LONG_AGO + timedelta(days=1))
+CHAIN, SECRET_KEY = CLIENT.cert_chain_pems[0].bytes().decode(), CLIENT.private_key_pem.bytes().decode()
+CERTIFIED = {"client_certificate": {"certificate": CHAIN, "key": SECRET_KEY}}
+AUTHORITY = SERVERS.cert_pem.bytes().decode()
 BASIC = {"basic": {"username": "relay", "password": PASSWORD}}
 VALUE = "Basic " + base64.b64encode(f"relay:{PASSWORD}".encode()).decode()
-SHOWN = {"basic": {"username": "relay", "password": MASK}}
+SHOWN: dict[str, Any] = {
+    "basic": {"username": "relay", "password": MASK},
+    "client_certificate": None,
+    "trusted_authorities": [],
+}
+NO_CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+
+
+def certified(certificate: str = CHAIN, key: str = SECRET_KEY) -> dict[str, Any]:
+    return {"client_certificate": {"certificate": certificate, "key": key}}
+
+
 REFUSED: dict[str, tuple[object, str, str]] = {
     "no object": ("basic", "field_invalid", "auth"),
     "empty": ({}, "field_invalid", "auth"),
@@ -40,6 +63,44 @@ REFUSED: dict[str, tuple[object, str, str]] = {
         {"basic": {"username": "a", "password": "x\r\ny"}},
         "field_invalid",
         "auth.basic.password",
+    ),
+    "no certificate": (certified(NO_CERTIFICATE), "field_invalid", "auth.client_certificate.certificate"),
+    "a certificate without its key": (
+        {"client_certificate": {"certificate": CHAIN}},
+        "field_invalid",
+        "auth.client_certificate.key",
+    ),
+    "a certificate and the key of another": (
+        certified(key=OTHER_CLIENT.private_key_pem.bytes().decode()),
+        "field_invalid",
+        "auth.client_certificate",
+    ),
+    "a certificate that has expired": (
+        certified(EXPIRED.cert_chain_pems[0].bytes().decode(), EXPIRED.private_key_pem.bytes().decode()),
+        "field_invalid",
+        "auth.client_certificate.certificate",
+    ),
+    "f130 the mask as key": (certified(key=MASK), "field_invalid", "auth.client_certificate.key"),
+    "a key with a passphrase": (
+        certified(key=SECRET_KEY.replace("PRIVATE", "ENCRYPTED PRIVATE")),
+        "field_invalid",
+        "auth.client_certificate.key",
+    ),
+    "a chain that is too long": (
+        certified(CHAIN * 20),
+        "field_invalid",
+        "auth.client_certificate.certificate",
+    ),
+    "no authority": ({"trusted_authorities": "none"}, "field_invalid", "auth.trusted_authorities"),
+    "a broken authority": (
+        {"trusted_authorities": NO_CERTIFICATE},
+        "field_invalid",
+        "auth.trusted_authorities",
+    ),
+    "too many authorities": (
+        {"trusted_authorities": AUTHORITY * 40},
+        "field_invalid",
+        "auth.trusted_authorities",
     ),
     "an unknown way": ({"digest": {}}, "field_unknown", "digest"),
     "an unknown member": (
@@ -116,7 +177,7 @@ def test_it_is_changed_as_a_whole_and_taken_away_with_null(relay: Relay, receive
     made = relay.endpoint(url=receiver.url("/sink"), auth=BASIC)
     other = {"basic": {"username": "other", "password": "another-one"}}
     made = relay.patch(made, {"auth": other}).json
-    assert made["auth"] == {"basic": {"username": "other", "password": MASK}}
+    assert made["auth"]["basic"] == {"username": "other", "password": MASK}
     value = "Basic " + base64.b64encode(b"other:another-one").decode()
     assert sent_to(relay, receiver)["headers"]["authorization"] == value
     made = relay.patch(made, {"description": "kept"}).json
@@ -134,7 +195,7 @@ def test_the_audit_names_a_changed_password_and_shows_none(tenant: Relay) -> Non
     assert record["before"] == record["after"] == {"auth": SHOWN}
 
 
-@pytest.mark.parametrize("change", [{}, {"auth": SHOWN}])
+@pytest.mark.parametrize("change", [{}, {"auth": {"basic": SHOWN["basic"]}}])
 def test_f130_a_new_url_takes_no_stored_auth_along(tenant: Relay, change: dict[str, Any]) -> None:
     made = tenant.endpoint(auth=BASIC)
     moved = {"url": "https://elsewhere.example/hook", **change}
@@ -149,3 +210,54 @@ def test_a_new_url_takes_what_is_given_with_it(tenant: Relay, auth: object) -> N
     moved = {"url": "https://elsewhere.example/hook", "auth": auth}
     answer = tenant.patch(made, moved)
     assert (answer.status, answer.json["auth"]) == (200, SHOWN if auth else None)
+
+
+def told(leaf: bytes) -> dict[str, str]:
+    read = x509.load_pem_x509_certificate(leaf)
+    until = read.not_valid_after_utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {"fingerprint": read.fingerprint(SHA256()).hex(), "expires_at": until}
+
+
+def test_a_client_certificate_and_a_trusted_authority_carry_an_event_over_tls(
+    relay: Relay, lines: Lines
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    SERVERS.issue_cert("127.0.0.1").configure_cert(context)
+    CLIENTS.configure_trust(context)
+    context.verify_mode = ssl.CERT_REQUIRED
+    with Receiver(ssl_context=context) as receiver:
+        made = relay.endpoint(url=receiver.url("/sink"), auth={**CERTIFIED, "trusted_authorities": AUTHORITY})
+        assert made["auth"] == {
+            "basic": None,
+            "client_certificate": {**told(CHAIN.encode()), "key": MASK},
+            "trusted_authorities": [told(AUTHORITY.encode())],
+        }
+        relay.event()
+        relay.deliver_all()
+        assert len(receiver.received()) == 1
+    (attempt,) = relay.get(f"/v1/endpoints/{made['id']}/attempts").json["items"]
+    assert attempt["outcome"] == "success"
+    shown = "".join(relay.get(path).body.decode() for path in (f"/v1/endpoints/{made['id']}", "/v1/audit"))
+    body_of_key = SECRET_KEY.splitlines()[1]
+    for place in (shown, all_that_is_kept(relay), str(relay.rows("endpoints")), str(lines.texts)):
+        assert body_of_key not in place
+
+
+def test_without_them_the_owner_is_told_what_is_missing(relay: Relay) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    SERVERS.issue_cert("127.0.0.1").configure_cert(context)
+    with Receiver(ssl_context=context) as receiver:
+        made = relay.endpoint(url=receiver.url("/sink"), auth=CERTIFIED)
+        relay.event()
+        relay.deliver_all()
+    (attempt,) = relay.get(f"/v1/endpoints/{made['id']}/attempts").json["items"]
+    assert (attempt["outcome"], attempt["fault"]) == ("retryable", "certificate_untrusted")
+
+
+@pytest.mark.parametrize("auth", [CERTIFIED, {"trusted_authorities": AUTHORITY}])
+def test_certificates_need_tls(relay: Relay, auth: dict[str, Any]) -> None:
+    plain = body(url="http://receiver.example/hook", auth=auth)
+    assert relay.post("/v1/endpoints", plain).is_problem(400, "field_invalid", "auth")
+    made = relay.endpoint(auth=auth)
+    answer = relay.patch(made, {"url": "http://receiver.example/hook", "auth": auth})
+    assert answer.is_problem(400, "field_invalid", "auth")

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 SHORTEST = 8
+_ARMOUR = "-----"
+"""It stands in every PEM text, around what is secret and what is not."""
 _PREFIXES = ("whsec_", "whsk_")
 _WORD = re.compile(rb"[!-~]+")
 _WORDS = re.compile(r"[^\s,;=\"']+")
@@ -25,7 +27,7 @@ def forms(secret: str) -> dict[str, str]:
 def _pieces(secret: str) -> Iterator[bytes]:
     yield secret.encode("utf-8", "surrogatepass")
     for word in _WORDS.findall(secret):
-        if len(word) >= SHORTEST:
+        if len(word) >= SHORTEST and _ARMOUR not in word:
             yield word.encode("utf-8", "surrogatepass")
     for prefix in _PREFIXES:
         if secret.startswith(prefix):

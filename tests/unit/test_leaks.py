@@ -114,3 +114,13 @@ def test_what_is_no_secret_is_not_found() -> None:
     watch.made("short")
     watch.seen("a line", f"short {SECRET[: SHORTEST - 1]} whsec_ {SECRET[-SHORTEST:]}")
     assert watch.leaks() == []
+
+
+def test_of_a_private_key_its_lines_are_found_and_not_what_stands_around_every_pem() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqG\nSM49AgEGCCqGSM49\n-----END PRIVATE KEY-----\n"
+    watch = Watch()
+    watch.made(key)
+    watch.seen("here", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----")
+    assert watch.leaks() == []
+    watch.seen("there", "SM49AgEGCCqGSM49")
+    assert len(watch.leaks()) == 1

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
 
-from chalicelib.adapters.http import race, tls
+from chalicelib.adapters.http import own_tls, race, tls
 from chalicelib.adapters.http.dial import Proxy, dial
 from chalicelib.adapters.http.fault import TransportFault
+from chalicelib.domain.auth import Tls
 from chalicelib.domain.outcome import Fault
 from chalicelib.domain.target import Policy, Target, address_allowed
 
@@ -41,11 +42,11 @@ class Way:
     proxy: Proxy | None = None
 
 
-async def open_checked(target: Target, way: Way, within_s: float) -> Opened:
+async def open_checked(target: Target, way: Way, within_s: float, own: Tls | None = None) -> Opened:
     """Open a connection to a target; raises TransportFault. Nothing is sent to a refused address.
 
     A name with any refused answer is refused whole. Each phase that does not end in time has a fault of
-    its own: resolving, connecting, the TLS handshake.
+    its own: resolving, connecting, the TLS handshake, for which the endpoint may have something of its own.
     """
     deadline = asyncio.get_running_loop().time() + within_s
     addresses = await _addresses(target, way.ask, deadline)
@@ -59,7 +60,7 @@ async def open_checked(target: Target, way: Way, within_s: float) -> Opened:
         if target.scheme == "http":
             return Opened(await asyncio.open_connection(sock=sock, limit=READ_AHEAD))
         began = time.monotonic()
-        streams = await _shake_hands(sock, target.host, deadline)
+        streams = await _shake_hands(sock, target.host, deadline, own)
         return Opened(streams, int((time.monotonic() - began) * 1000))
     except BaseException:
         sock.close()
@@ -80,11 +81,12 @@ async def _addresses(target: Target, ask: Resolve, deadline: float) -> list[str]
         raise TransportFault(Fault.DNS_FAILED, "the host name could not be resolved") from error
 
 
-async def _shake_hands(sock: socket.socket, host: str, deadline: float) -> Streams:
+async def _shake_hands(sock: socket.socket, host: str, deadline: float, own: Tls | None) -> Streams:
     try:
+        context = own_tls.context_for(own)
         async with asyncio.timeout_at(deadline):
             return await asyncio.open_connection(
-                sock=sock, limit=READ_AHEAD, ssl=tls.tls_context(), server_hostname=host
+                sock=sock, limit=READ_AHEAD, ssl=context, server_hostname=host
             )
     except TimeoutError as error:
         raise TransportFault(Fault.TLS_FAILED, f"the TLS handshake did not end {_IN_TIME}") from error

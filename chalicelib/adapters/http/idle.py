@@ -2,12 +2,12 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
 REST_S = 30.0
 """Nobody in between forgets a connection as fast as that: NAT gateways of AWS do after 350 s."""
-Where = tuple[str, str, int]
+Where = Hashable
 Clocks = tuple[Callable[[], float], ...]
 
 

@@ -15,6 +15,7 @@ _WRONG_CERTIFICATE = {
     _OTHER_ADDRESS: (Fault.CERTIFICATE_NAME, "the certificate is for another address"),
 }
 _TOO_OLD = "the server speaks no TLS 1.2 or newer"
+_NOT_TAKEN = "the server does not take the client certificate"
 _WRONG_PROTOCOL = {
     "UNSUPPORTED_PROTOCOL": _TOO_OLD,
     "TLSV1_ALERT_PROTOCOL_VERSION": _TOO_OLD,
@@ -22,13 +23,26 @@ _WRONG_PROTOCOL = {
     "DH_KEY_TOO_SMALL": "the server's Diffie-Hellman key is too small",
     "UNSAFE_LEGACY_RENEGOTIATION_DISABLED": "the server renegotiates in the old, unsafe way",
     "SSLV3_ALERT_HANDSHAKE_FAILURE": "the server found nothing in common to speak",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the server asks for a client certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": _NOT_TAKEN,
+    "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE": _NOT_TAKEN,
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": _NOT_TAKEN,
+    "TLSV1_ALERT_ACCESS_DENIED": _NOT_TAKEN,
+    "TLSV1_ALERT_UNKNOWN_CA": "the server does not trust who issued the client certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the server finds the client certificate expired",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": "the server finds the client certificate revoked",
 }
 """OpenSSL's reasons of what endpoints get wrong most; others are told in its own words."""
 
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """Make the one TLS context of the process: TLS 1.2 and up, names and certificates verified.
+    """Make the one TLS context of the process, for every endpoint that has no TLS of its own."""
+    return new_context()
+
+
+def new_context() -> ssl.SSLContext:
+    """Make a TLS context: TLS 1.2 and up, names and certificates verified.
 
     Authorities are looked up one by one in a folder; where there is none, all are read, which takes long.
     """

@@ -4,6 +4,7 @@ HTTP/1.1 by h11 over asyncio streams. It knows nothing of cookies, proxies, redi
 """
 
 import asyncio
+import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass, replace
@@ -17,6 +18,8 @@ from chalicelib.adapters.http.dial import Proxy
 from chalicelib.adapters.http.fault import TransportFault
 from chalicelib.adapters.http.idle import REST_S, IdleConnections, Where
 from chalicelib.adapters.http.resolve import Resolver
+from chalicelib.adapters.http.tls import what_failed
+from chalicelib.domain.auth import tls_of
 from chalicelib.domain.errors import RelayError
 from chalicelib.domain.outcome import Fault
 from chalicelib.domain.request import Request
@@ -83,7 +86,7 @@ class Connection:
                 if isinstance(event, h11.InformationalResponse) and event.status_code not in _INTERIM:
                     self.last_word = event.status_code
         except OSError as error:
-            raise TransportFault(Fault.NO_RESPONSE, "the connection broke before an answer") from error
+            raise _broken(error, "the connection broke before an answer") from error
 
     async def body(self) -> AsyncIterator[bytes]:
         """Read the answer's body piece by piece; a broken one raises TransportFault."""
@@ -119,7 +122,7 @@ class Connection:
             try:
                 received = await self._reader.read(_CHUNK)
             except OSError as error:
-                raise TransportFault(Fault.NO_RESPONSE, "the connection broke off") from error
+                raise _broken(error, "the connection broke off") from error
             self.answered |= bool(received)
             self._ended = not received
             self._protocol.receive_data(received)
@@ -180,7 +183,7 @@ class GuardedTransport:
         which `detail` tells, since the peer may have taken it twice.
         """
         target = self._target(request.url)
-        key = (target.scheme, target.host, target.port)
+        key = (target.scheme, target.host, target.port, tls_of(request.auth))
         if self._idle.rested_s(key) > PAUSE_S:
             await asyncio.sleep(0)  # a function that was frozen hears now what its peers closed meanwhile
         kept = self._idle.take(key)
@@ -218,7 +221,7 @@ class GuardedTransport:
         request: Request,
         target: Target,
     ) -> Answer:
-        connection, connect_ms, tls_ms = (kept, 0, 0) if kept else await self._open(target)
+        connection, connect_ms, tls_ms = (kept, 0, 0) if kept else await self._open(target, request)
         try:
             async with asyncio.timeout(self._timeouts.read_s):
                 head = await connection.send(_head(request, target), request.body)
@@ -235,10 +238,10 @@ class GuardedTransport:
         headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers)
         return Answer(head.status_code, headers, Body(self, key, connection), connect_ms, tls_ms)
 
-    async def _open(self, target: Target) -> tuple[Connection, int, int]:
+    async def _open(self, target: Target, request: Request) -> tuple[Connection, int, int]:
         """Open a connection; it, and the milliseconds of resolving and connecting, and of TLS."""
         began = time.monotonic()
-        opened = await open_checked(target, self._way, self._timeouts.connect_s)
+        opened = await open_checked(target, self._way, self._timeouts.connect_s, tls_of(request.auth))
         all_ms = int((time.monotonic() - began) * 1000)
         return Connection(*opened.streams), max(0, all_ms - opened.tls_ms), opened.tls_ms
 
@@ -248,6 +251,14 @@ async def _told(answer: Awaitable[Answer]) -> Answer:
         return replace(await answer, detail=SENT_AGAIN)
     except TransportFault as fault:
         raise TransportFault(fault.fault, f"{SENT_AGAIN}; {fault.detail}", left=True) from fault
+
+
+def _broken(error: OSError, words: str) -> TransportFault:
+    """Say what broke a connection; in TLS 1.3 a client certificate is refused after the handshake only."""
+    if isinstance(error, ssl.SSLError):
+        fault, told = what_failed(error)
+        return TransportFault(fault, told, left=True)
+    return TransportFault(Fault.NO_RESPONSE, words)
 
 
 def _fault(error: h11.RemoteProtocolError, *, ended: bool) -> TransportFault:

@@ -17,6 +17,7 @@ from chalicelib.application.ports.accepting import (
 )
 from chalicelib.application.ports.auditing import Asking, Auditing, ExportingAudit, Exports
 from chalicelib.application.ports.delivering import (
+    Certificates,
     Changed,
     Ed25519,
     Finished,
@@ -67,6 +68,7 @@ __all__ = [
     "BulkReplaying",
     "Capture",
     "Capturing",
+    "Certificates",
     "Changed",
     "Clock",
     "Codes",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 from chalicelib.application.ports.accepting import StoredEvent
+from chalicelib.domain.auth import ClientCertificate
 from chalicelib.domain.change import Change
 from chalicelib.domain.delivery import Again, Attempt, Dead, Lane, Owed
 from chalicelib.domain.endpoint import Endpoint, WrappedSecret, lane_numbers
@@ -158,6 +159,18 @@ class Sealer(Protocol):
 
     def unseal(self, tenant: str, secret: WrappedSecret) -> Secret:
         """Decrypt a stored secret, through a short-lived cache."""
+        ...
+
+
+class Certificates(Protocol):
+    """Tries certificates that owners give, before anything is sent with them."""
+
+    def certificate_fault(self, of: ClientCertificate[Secret]) -> str | None:
+        """Say what would be right instead of a certificate and key that cannot be used, else None."""
+        ...
+
+    def authorities_fault(self, pem: str) -> str | None:
+        """Say what would be right instead of certificates that cannot be trusted, else None."""
         ...
 
 
