@@ -115,7 +115,7 @@ def _seen(attempt: Attempt, paths: Sequence[Path], values: frozenset[str] | None
 
 
 def _detail(attempt: Attempt, values: frozenset[str] | None) -> str:
-    """Give the words about an answer: Relay's own, but that they may quote one that is no HTTP, or redirects."""
+    """Give the words about an answer: Relay's own, but that they quote one that redirects or is no HTTP."""
     if values is None:
         quotes = attempt.fault is Fault.PROTOCOL_ERROR or attempt.status in _REDIRECTIONS
         return MASK if quotes and attempt.detail else attempt.detail
