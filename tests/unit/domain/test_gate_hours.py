@@ -153,18 +153,21 @@ def test_a_gate_with_the_durations_of_a_busy_hour_is_one_write_unit(
     )
 )
 def test_each_hour_says_how_long_each_reason_held(turns: list[tuple[int, HoldReason | None, bool]]) -> None:
-    """What goes on changes, or ends, at each turn; at some, something is sent."""
+    """What goes on changes, or ends, at each turn; at some, and at each fourth, something is sent.
+
+    A gate knows the last four spells: of more without a send between them, the oldest count for no hour.
+    """
     endpoint, now = Endpoint(), START + 1
     true: dict[int, Counter[HoldReason]] = {}
     reason: HoldReason | None = None
-    for later, following, sends in turns:
+    for number, (later, following, sends) in enumerate(turns):
         hold_over(true, reason, now, now + later)
         now += later
         gate = endpoint.gate
         begins = spells.begin(gate, following, now) if following else spells.end(gate, now)
         assert endpoint.make(begins)
         reason = following
-        if sends:
+        if sends or number % 4 == 3:
             endpoint.settle(*endpoint.admit(now), [told(1, 1)], now)
             reason = endpoint.gate.held_for
     for hour, each in endpoint.hours(now).items():
