@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.domain.pattern import PATTERN_MAX, VALUES_MAX, admitted, compiled, members_of, written
+from chalicelib.domain.pattern import (
+    COMPARED_MAX,
+    PATTERN_MAX,
+    VALUES_MAX,
+    admitted,
+    compiled,
+    members_of,
+    written,
+)
 from tests.unit.domain.examples import event
 
 PAGE = (Path(__file__).parents[2] / "docs" / "filters.md").read_text(encoding="utf-8")
@@ -40,3 +48,4 @@ def test_the_first_example_is_taken_as_it_stands() -> None:
 def test_the_bounds_are_those_that_are_kept() -> None:
     assert f"at most {PATTERN_MAX:,} bytes" in PAGE
     assert f"looks at {VALUES_MAX:,} values" in PAGE
+    assert f"compares them {COMPARED_MAX:,} times" in PAGE

@@ -5,7 +5,17 @@ pattern and no body makes matching slow: both are bounded, and nothing in it goe
 """
 
 from chalicelib.domain.pattern.grammar import PATTERN_MAX, admitted, compiled, mark, written
-from chalicelib.domain.pattern.tree import VALUES_MAX, Pattern
+from chalicelib.domain.pattern.tree import COMPARED_MAX, VALUES_MAX, Pattern
 from chalicelib.domain.pattern.values import members_of
 
-__all__ = ["PATTERN_MAX", "VALUES_MAX", "Pattern", "admitted", "compiled", "mark", "members_of", "written"]
+__all__ = [
+    "COMPARED_MAX",
+    "PATTERN_MAX",
+    "VALUES_MAX",
+    "Pattern",
+    "admitted",
+    "compiled",
+    "mark",
+    "members_of",
+    "written",
+]

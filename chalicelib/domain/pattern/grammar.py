@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from chalicelib.domain.pattern import operands
+from chalicelib.domain.pattern import operands, operators
 from chalicelib.domain.pattern.operators import Equal, Operator, Word
 from chalicelib.domain.pattern.place import FIELD, element, member, refuse
 from chalicelib.domain.pattern.tree import Node, Pattern, Question
@@ -147,7 +147,8 @@ class _Reader:
                 found.append(Word(value))
             else:
                 plain.append(_plain(value, at))
-        return Question((*([Equal(frozenset(plain))] if plain else []), *found), absence)
+        all_of = (*([Equal(frozenset(plain))] if plain else []), *found)
+        return Question(all_of, absence, sum(map(operators.cost_of, all_of)))
 
 
 def _plain(value: object, place: str) -> object:

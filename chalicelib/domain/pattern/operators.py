@@ -158,6 +158,11 @@ class NoneOf:
         return not any(each.takes(value) for each in self.operators)
 
 
+def cost_of(operator: Operator) -> int:
+    """Count the comparisons that an operator may take for one value."""
+    return len(operator.operators) if isinstance(operator, NoneOf) else 1
+
+
 def address_of(text: str) -> IPv4Address | IPv6Address | None:
     """Read an IP address in its plain spelling, without zone."""
     return _read_address(text) if len(text) <= ADDRESS_MAX and "%" not in text else None

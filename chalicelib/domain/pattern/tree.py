@@ -18,10 +18,12 @@ from chalicelib.domain.pattern.values import NOTHING, elements
 
 VALUES_MAX = 5_000
 """Values of one event that one pattern looks at."""
+COMPARED_MAX = 50_000
+"""Comparisons of one event with one pattern: ten for each of the most values."""
 
 
 class _TooMany(Exception):  # noqa: N818 - no error: it ends the walk
-    """The event has more values in the pattern's fields than are looked at."""
+    """The event has more values in the pattern's fields than are looked at, or takes too many comparisons."""
 
 
 _NO_MEMBERS: Mapping[str, Any] = {}
@@ -32,10 +34,14 @@ Answer = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What one field has to be: taken by one of the operators, or, if that is allowed, not there."""
+    """What one field has to be: taken by one of the operators, or, if that is allowed, not there.
+
+    `cost` is how many comparisons a value may take.
+    """
 
     operators: Sequence[Operator]
     absence: bool = False
+    cost: int = 1
 
     def takes(self, value: object) -> bool:
         """Say whether a value that is there is taken."""
@@ -63,8 +69,9 @@ class Pattern:
     def matches(self, members: Mapping[str, Any]) -> bool:
         """Say whether an event's members, as `members_of` reads them, are as the pattern wants them.
 
-        An event with more than `VALUES_MAX` values in its fields is too large to be told apart; it matches,
-        as a delivery too many does less harm than one that is missing.
+        An event with more than `VALUES_MAX` values in its fields, or that may take more than `COMPARED_MAX`
+        comparisons, is too large to be told apart; it matches, as a delivery too many does less
+        harm than one that is missing.
         """
         try:
             found, absent = _Walk(self.everyone).of_element(self.root, members)
@@ -79,6 +86,7 @@ class _Walk:
 
     everyone: int
     seen: int = 0
+    compared: int = 0
 
     def of_value(self, node: Node, value: object) -> Answer:
         """Answer for what a field holds: any element of a list may have a thing, but all have to lack one."""
@@ -115,7 +123,11 @@ class _Walk:
         for question, asking in node.questions:
             if value is NOTHING:
                 held &= self.everyone if question.absence else ~asking
-            elif question.takes(value):
+                continue
+            self.compared += question.cost
+            if self.compared > COMPARED_MAX:
+                raise _TooMany
+            if question.takes(value):
                 found |= asking
             else:
                 held &= ~asking

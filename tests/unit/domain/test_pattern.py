@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domain.pattern import VALUES_MAX, admitted, compiled, members_of
+from chalicelib.domain.pattern import COMPARED_MAX, VALUES_MAX, admitted, compiled, members_of
 from tests.unit.domain.examples import event
 from tests.unit.domain.filters import choices, matches, nested, of
 
@@ -267,6 +267,21 @@ def test_an_event_with_too_many_values_to_look_at_passes() -> None:
     assert not matches(filter_, {"a": ["x"] * (VALUES_MAX - 2)})
     assert matches(filter_, {"a": ["x"] * VALUES_MAX})
     assert not matches(filter_, {"a": ["x"], "b": ["x"] * 10 * VALUES_MAX})
+
+
+@pytest.mark.parametrize(
+    "operators",
+    [
+        [{"wildcard": f"*{number}*"} for number in range(100)],
+        [{"anything-but": {"wildcard": ["*y*", *(f"*{number}*" for number in range(98)), "*x*"]}}],
+    ],
+    ids=["many operators", "one of many"],
+)
+def test_an_event_that_takes_too_many_comparisons_passes(operators: list[Any]) -> None:
+    filter_ = of("a", *operators)
+    most = COMPARED_MAX // 100
+    assert not matches(filter_, {"a": ["x"] * most})
+    assert matches(filter_, {"a": ["x"] * (most + 1)})
 
 
 def _slow() -> Iterator[tuple[str, dict[str, Any], bytes]]:
