@@ -335,7 +335,7 @@ def authorize() -> Authorize:
     """Give the use case that checks and seals what endpoints are authenticated with."""
     from chalicelib.adapters.http.own_tls import OpenSslCertificates
 
-    return Authorize(signing_keys(), OpenSslCertificates(), clock())
+    return Authorize(signing_keys(), OpenSslCertificates(), clock(), policy())
 
 
 @cache

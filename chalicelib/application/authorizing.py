@@ -5,11 +5,12 @@ from functools import partial
 
 from chalicelib.application.ports import Certificates, Clock
 from chalicelib.application.signing_keys import SigningKeys
-from chalicelib.domain.auth import AUTHORIZATION, Auth, ClientCertificate
+from chalicelib.domain.auth import AUTHORIZATION, Auth, ClientCertificate, OAuth2
 from chalicelib.domain.certificate import certificates
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import Secret
+from chalicelib.domain.target import Policy, parse_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Authorize:
     keys: SigningKeys
     certificates: Certificates
     clock: Clock
+    policy: Policy
 
     def endpoint(self, of: Endpoint, auth: Auth[Secret] | None) -> Endpoint:
         """Give an endpoint with this, sealed, in place of what it had; raises RelayError."""
@@ -28,7 +30,17 @@ class Authorize:
             self._check_certificate(auth.certificate)
         if auth.authorities:
             self._check_authorities(auth.authorities)
+        if auth.oauth2:
+            auth = replace(auth, oauth2=self._checked(auth.oauth2))
         return replace(of, auth=auth.turned(partial(self.keys.sealed, of.tenant)))
+
+    def _checked(self, of: OAuth2[Secret]) -> OAuth2[Secret]:
+        """Give it with its URL as it is kept, which the policy of every URL is for."""
+        try:
+            return replace(of, token_url=parse_target(of.token_url, self.policy).url)
+        except RelayError as error:
+            field = "auth.oauth2.token_url"
+            raise RelayError(error.code, error.detail, field=field, expected=error.expected) from error
 
     def _check_certificate(self, of: ClientCertificate[Secret]) -> None:
         expected = self.certificates.certificate_fault(of)
@@ -53,6 +65,8 @@ def check_auth(of: Endpoint) -> None:
     if of.auth is None:
         return
     named = [name for name, _ in of.headers if name.lower() == AUTHORIZATION.lower()]
+    if of.auth.basic and of.auth.oauth2:
+        raise _invalid("auth", "either `basic` or `oauth2`: there is one header for both")
     if named and of.auth.by_header:
         raise RelayError(
             ErrorCode.FIELD_INVALID,

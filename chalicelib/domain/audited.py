@@ -9,7 +9,7 @@ from typing import Any
 from chalicelib.domain import pattern
 from chalicelib.domain.api_key import ApiKey
 from chalicelib.domain.audit import Difference, difference
-from chalicelib.domain.auth import Auth
+from chalicelib.domain.auth import Auth, CredentialsIn, OAuth2
 from chalicelib.domain.bulk_replay import BulkReplay
 from chalicelib.domain.certificate import certificates
 from chalicelib.domain.display import displayed_url
@@ -108,8 +108,20 @@ def _auth(of: Auth[Any] | None) -> dict[str, object] | None:
     certificate = of.certificate
     return {
         "basic": {"username": of.basic.username, "password": MASK} if of.basic else None,
+        "oauth2": _oauth2(of.oauth2) if of.oauth2 else None,
         "client_certificate": {**_told(certificate.chain)[0], "key": MASK} if certificate else None,
         "trusted_authorities": _told(of.authorities),
+    }
+
+
+def _oauth2(of: OAuth2[Any]) -> dict[str, object]:
+    return {
+        "token_url": displayed_url(of.token_url),
+        "client_id": of.client_id,
+        "client_secret": MASK,
+        "scope": of.scope,
+        "audience": of.audience,
+        "credentials_in": (CredentialsIn.BODY if of.in_body else CredentialsIn.HEADER).value,
     }
 
 

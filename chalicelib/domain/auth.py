@@ -7,6 +7,7 @@ import base64
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Generic, TypeVar
 
 from chalicelib.domain.secret import MASK, Secret
@@ -28,6 +29,25 @@ class Basic(Generic[S]):
 
     username: str
     password: S
+
+
+class CredentialsIn(StrEnum):
+    """Where the request for a token has the client's credentials."""
+
+    HEADER = "header"
+    BODY = "body"
+
+
+@dataclass(frozen=True, slots=True)
+class OAuth2(Generic[S]):
+    """Where access tokens are had, for whom and for what; `in_body`: the form has the credentials."""
+
+    token_url: str = field(repr=False)
+    client_id: str
+    client_secret: S
+    scope: str = ""
+    audience: str = ""
+    in_body: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +79,7 @@ class Auth(Generic[S]):
     basic: Basic[S] | None = None
     certificate: ClientCertificate[S] | None = None
     authorities: str = ""
+    oauth2: OAuth2[S] | None = None
 
     @property
     def by_tls(self) -> bool:
@@ -68,15 +89,25 @@ class Auth(Generic[S]):
     @property
     def by_header(self) -> bool:
         """Say whether it sets the header `Authorization`."""
-        return self.basic is not None
+        return self.basic is not None or self.oauth2 is not None
 
     def turned(self, turn: Callable[[S], T]) -> "Auth[T]":
         """Give it with each of its secrets turned into another form: sealed or opened."""
-        basic, certificate = self.basic, self.certificate
+        basic, certificate, oauth2 = self.basic, self.certificate, self.oauth2
         return Auth(
             Basic(basic.username, turn(basic.password)) if basic else None,
             ClientCertificate(certificate.chain, turn(certificate.key)) if certificate else None,
             self.authorities,
+            OAuth2(
+                oauth2.token_url,
+                oauth2.client_id,
+                turn(oauth2.client_secret),
+                oauth2.scope,
+                oauth2.audience,
+                oauth2.in_body,
+            )
+            if oauth2
+            else None,
         )
 
 
@@ -98,8 +129,13 @@ def username_fault(text: str) -> str | None:
     return None
 
 
+def word_fault(text: str) -> str | None:
+    """Say why a text cannot be a client's name, a scope or an audience, or None when it can."""
+    return "no control characters" if _CONTROL.search(text) else None
+
+
 def secret_fault(text: str) -> str | None:
-    """Say why a text cannot be a password, or None when it can."""
+    """Say why a text cannot be a password or a client's secret, or None when it can."""
     if text == MASK:
         return "the value itself; the mask stands for one that cannot be read back"
     if not text or len(text) > WORD_MAX or _CONTROL.search(text):

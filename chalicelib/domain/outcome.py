@@ -43,6 +43,7 @@ class Fault(StrEnum):
     PROTOCOL_ERROR = "protocol_error"
     REFUSED = "refused"
     BAD_URL = "bad_url"
+    TOKEN_FAILED = "token_failed"  # noqa: S105 - the word for a fault
 
 
 class DeathReason(StrEnum):
@@ -108,6 +109,7 @@ BEFORE_SENDING = frozenset(
         Fault.CERTIFICATE_UNTRUSTED,
         Fault.CERTIFICATE_EXPIRED,
         Fault.CERTIFICATE_NAME,
+        Fault.TOKEN_FAILED,
     }
 )
 """Faults that stand before anything is sent."""

@@ -85,7 +85,8 @@ def kept(endpoint: Endpoint, request: Request) -> Sent:
     if request.address:
         return Sent(request.address, endpoint.signature, 0, "", of["User-Agent"])
     _, timestamp, signature = (of[name] for name in signing.IDENTITY[endpoint.signature])
-    custom = tuple(name for name, _ in request.custom)
+    with_token = (AUTHORIZATION,) if request.auth and request.auth.oauth2 else ()
+    custom = (*(name for name, _ in request.custom), *with_token)
     url = displayed_url(request.url)
     return Sent(url, endpoint.signature, int(timestamp), signature, of["User-Agent"], custom)
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, StringConstraints, WithJsonSchema
 
 from chalicelib.domain.auth import (
     AUTHORITIES_MAX,
@@ -12,12 +12,15 @@ from chalicelib.domain.auth import (
     Auth,
     Basic,
     ClientCertificate,
+    CredentialsIn,
+    OAuth2,
     secret_fault,
     username_fault,
+    word_fault,
 )
 from chalicelib.domain.certificate import certificates, private_key, written
 from chalicelib.domain.errors import ErrorCode, RelayError
-from chalicelib.domain.secret import Secret
+from chalicelib.domain.secret import MASK, Secret
 
 _PEM_MAX = 65_536
 STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -32,6 +35,23 @@ class BasicBody(BaseModel):
 
     username: Word
     password: Word
+
+
+class OAuth2Body(BaseModel):
+    """Client credentials, and the URL that gives access tokens for them."""
+
+    model_config = STRICT
+
+    token_url: Annotated[
+        str, WithJsonSchema({"type": "string", "examples": ["https://id.example.com/token"]})
+    ]
+    client_id: Word
+    client_secret: Word
+    scope: Annotated[str, StringConstraints(max_length=WORD_MAX)] = ""
+    audience: Annotated[str, StringConstraints(max_length=WORD_MAX)] = ""
+    credentials_in: Annotated[
+        str, WithJsonSchema({"type": "string", "enum": [each.value for each in CredentialsIn]})
+    ] = CredentialsIn.HEADER.value
 
 
 class ClientCertificateBody(BaseModel):
@@ -49,6 +69,7 @@ class AuthBody(BaseModel):
     model_config = STRICT
 
     basic: BasicBody | None = None
+    oauth2: OAuth2Body | None = None
     client_certificate: ClientCertificateBody | None = None
     trusted_authorities: Pem | None = None
 
@@ -63,6 +84,7 @@ def given(body: AuthBody | None) -> Auth[Secret] | None:
         _pem("auth.trusted_authorities", body.trusted_authorities, AUTHORITIES_MAX)
         if body.trusted_authorities
         else "",
+        _oauth2(body.oauth2) if body.oauth2 else None,
     )
     if found == Auth():
         raise _invalid("auth", "one of its members, or null for none")
@@ -73,6 +95,19 @@ def _basic(body: BasicBody) -> Basic[Secret]:
     _check("auth.basic.username", username_fault(body.username))
     _check("auth.basic.password", secret_fault(body.password))
     return Basic(body.username, Secret(body.password))
+
+
+def _oauth2(body: OAuth2Body) -> OAuth2[Secret]:
+    words = {"client_id": body.client_id, "scope": body.scope, "audience": body.audience}
+    for name, text in words.items():
+        _check(f"auth.oauth2.{name}", word_fault(text))
+    _check("auth.oauth2.client_secret", secret_fault(body.client_secret))
+    if MASK in body.token_url:
+        raise _invalid("auth.oauth2.token_url", "the whole URL; what is masked cannot be read back")
+    if body.credentials_in not in set(CredentialsIn):
+        raise _invalid("auth.oauth2.credentials_in", "one of: " + ", ".join(CredentialsIn))
+    secret, in_body = Secret(body.client_secret), body.credentials_in == CredentialsIn.BODY
+    return OAuth2(body.token_url, body.client_id, secret, body.scope, body.audience, in_body)
 
 
 def _certificate(body: ClientCertificateBody) -> ClientCertificate[Secret]:

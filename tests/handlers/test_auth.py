@@ -1,6 +1,7 @@
 """Endpoints that ask who calls: what is given for that is used, never shown, and never goes astray."""
 
 import base64
+import json
 import ssl
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,14 +30,21 @@ BASIC = {"basic": {"username": "relay", "password": PASSWORD}}
 VALUE = "Basic " + base64.b64encode(f"relay:{PASSWORD}".encode()).decode()
 SHOWN: dict[str, Any] = {
     "basic": {"username": "relay", "password": MASK},
+    "oauth2": None,
     "client_certificate": None,
     "trusted_authorities": [],
 }
+CLIENT_SECRET = "hush-hush-0123456789"
+OAUTH2 = {"token_url": "https://id.example/token", "client_id": "relay", "client_secret": CLIENT_SECRET}
 NO_CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
 def certified(certificate: str = CHAIN, key: str = SECRET_KEY) -> dict[str, Any]:
     return {"client_certificate": {"certificate": certificate, "key": key}}
+
+
+def oauth2(**fields: object) -> dict[str, Any]:
+    return {"oauth2": {name: value for name, value in {**OAUTH2, **fields}.items() if value is not None}}
 
 
 REFUSED: dict[str, tuple[object, str, str]] = {
@@ -102,6 +110,23 @@ REFUSED: dict[str, tuple[object, str, str]] = {
         "field_invalid",
         "auth.trusted_authorities",
     ),
+    "no token URL": (oauth2(token_url=None), "field_invalid", "auth.oauth2.token_url"),
+    "a token URL that is none": (oauth2(token_url="nonsense"), "url_invalid", "auth.oauth2.token_url"),
+    "a token URL with a user": (
+        oauth2(token_url="https://a:b@id.example/"),
+        "url_invalid",
+        "auth.oauth2.token_url",
+    ),
+    "f130 a masked token URL": (
+        oauth2(token_url=f"https://id.example/?k={MASK}"),
+        "field_invalid",
+        "auth.oauth2.token_url",
+    ),
+    "no secret": (oauth2(client_secret=None), "field_invalid", "auth.oauth2.client_secret"),
+    "f130 the mask as secret": (oauth2(client_secret=MASK), "field_invalid", "auth.oauth2.client_secret"),
+    "an odd scope": (oauth2(scope="a\nb"), "field_invalid", "auth.oauth2.scope"),
+    "credentials nowhere": (oauth2(credentials_in="url"), "field_invalid", "auth.oauth2.credentials_in"),
+    "two ways at once": ({**BASIC, **oauth2()}, "field_invalid", "auth"),
     "an unknown way": ({"digest": {}}, "field_unknown", "digest"),
     "an unknown member": (
         {"basic": {"username": "a", "password": "x", "realm": "r"}},
@@ -229,6 +254,7 @@ def test_a_client_certificate_and_a_trusted_authority_carry_an_event_over_tls(
         made = relay.endpoint(url=receiver.url("/sink"), auth={**CERTIFIED, "trusted_authorities": AUTHORITY})
         assert made["auth"] == {
             "basic": None,
+            "oauth2": None,
             "client_certificate": {**told(CHAIN.encode()), "key": MASK},
             "trusted_authorities": [told(AUTHORITY.encode())],
         }
@@ -261,3 +287,52 @@ def test_certificates_need_tls(relay: Relay, auth: dict[str, Any]) -> None:
     made = relay.endpoint(auth=auth)
     answer = relay.patch(made, {"url": "http://receiver.example/hook", "auth": auth})
     assert answer.is_problem(400, "field_invalid", "auth")
+
+
+def test_a_private_token_url_is_refused(empty_guarded: Relay) -> None:
+    answer = empty_guarded.post("/v1/endpoints", body(auth=oauth2(token_url="https://10.0.0.5/token")))
+    assert answer.is_problem(400, "destination_not_allowed", "auth.oauth2.token_url")
+
+
+def test_an_access_token_carries_an_event_and_neither_it_nor_the_secret_is_seen(
+    relay: Relay, receiver: Receiver, lines: Lines
+) -> None:
+    token = "t0ken-0123456789-abcdef"
+    issued = {"status": 200, "body": json.dumps({"access_token": token, "expires_in": 3_600})}
+    given = oauth2(token_url=receiver.script("token", issued) + "?key=S3CR3T-0123")
+    hook = receiver.script("hook", {"status": 400, "body": f"who is Bearer {token}?"})
+    made = relay.endpoint(url=hook, auth=given)
+    assert made["auth"]["oauth2"] == {
+        "token_url": receiver.url("/script/token") + f"?key={MASK}",
+        "client_id": "relay",
+        "client_secret": MASK,
+        "scope": "",
+        "audience": "",
+        "credentials_in": "header",
+    }
+    said = relay.event()
+    relay.deliver_all()
+    asked, met = receiver.received()
+    pair = base64.b64encode(f"relay:{CLIENT_SECRET}".encode()).decode()
+    assert (asked["path"], asked["headers"]["authorization"]) == ("/script/token", f"Basic {pair}")
+    assert met["headers"]["authorization"] == f"Bearer {token}"
+    (delivery,) = said["delivery_ids"]
+    path = f"/v1/endpoints/{made['id']}"
+    paths = [path, f"{path}/attempts", f"/v1/deliveries/{delivery}/request", "/v1/audit"]
+    shown = "".join(relay.get(each).body.decode() for each in paths)
+    for place in (shown, all_that_is_kept(relay), str(lines.texts)):
+        assert [each for each in (token, CLIENT_SECRET, pair, "S3CR3T-0123") if each in place] == []
+    assert CLIENT_SECRET not in str(relay.rows("endpoints"))
+    request = relay.get(f"/v1/deliveries/{delivery}/request").json["request"]
+    assert ["Authorization", MASK] in [list(each.values()) for each in request["headers"]]
+
+
+def test_why_there_is_no_token_is_told_and_tried_again(relay: Relay, receiver: Receiver) -> None:
+    refused = {"status": 401, "body": json.dumps({"error": "invalid_client"})}
+    made = relay.endpoint(url=receiver.url("/sink"), auth=oauth2(token_url=receiver.script("token", refused)))
+    relay.event()
+    relay.deliver_all()
+    (attempt,) = relay.get(f"/v1/endpoints/{made['id']}/attempts").json["items"]
+    assert (attempt["outcome"], attempt["fault"]) == ("retryable", "token_failed")
+    assert attempt["detail"] == "no access token could be got: the token URL answered 401 (invalid_client)"
+    assert [each["path"] for each in receiver.received()] == ["/script/token"]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from queue import Empty, SimpleQueue
 from typing import Self
 
@@ -14,15 +15,20 @@ import h11
 from chalicelib.adapters.http.fault import TransportFault
 from chalicelib.adapters.http.loop import BackgroundLoop
 from chalicelib.adapters.http.redirect import REDIRECTS_MAX, next_hop, told
+from chalicelib.adapters.http.tokens import Tokens
 from chalicelib.adapters.http.transport import Answer, GuardedTransport
 from chalicelib.application.ports import Finished
+from chalicelib.domain.auth import Auth, OAuth2
+from chalicelib.domain.oauth2 import Token, bearing
 from chalicelib.domain.outcome import Fault, Reply
 from chalicelib.domain.request import Request, without_echo
+from chalicelib.domain.secret import Secret
 from chalicelib.domain.target import URL_MAX
 
 _HEADER_MAX = 256
 _UNWRITABLE = (h11.LocalProtocolError, UnicodeEncodeError)
 _CANNOT_BE_WRITTEN = "the request cannot be written as HTTP"
+_NOT_TAKEN = "sent again with a new access token: the one before was answered 401"
 _HEADERS_KEPT = {
     "retry-after": _HEADER_MAX,
     "content-type": _HEADER_MAX,
@@ -56,6 +62,7 @@ class GuardedSender:
         self._limits = limits
         self._loop = loop
         self._now_ms = now_ms or _now_ms
+        self._tokens = Tokens(transport, limits.total_timeout_s, self._now_ms)
 
     def outbox(self) -> "LoopOutbox":
         """Open a place for the sends of one invocation; the limit of sends at once is its own."""
@@ -66,7 +73,7 @@ class GuardedSender:
         began = time.monotonic()
         deadline = asyncio.get_running_loop().time() + self._limits.total_timeout_s
         try:
-            reply = await self._follow(request, deadline)
+            reply = await self._authenticated(request, deadline)
         except TimeoutError:
             reply = Reply(fault=Fault.TIMEOUT, detail="no answer within the total timeout")
         except TransportFault as error:
@@ -74,6 +81,42 @@ class GuardedSender:
         except _UNWRITABLE:
             reply = Reply(fault=Fault.BAD_URL, detail=_CANNOT_BE_WRITTEN, unsent=True)
         return replace(reply, total_ms=_since(began))
+
+    async def _authenticated(self, request: Request, deadline: float) -> Reply:
+        """Send with an access token where one is needed; a kept one that is not taken is got anew, once."""
+        auth = request.auth
+        if auth is None or auth.oauth2 is None:
+            return await self._follow(request, deadline)
+        token, fresh = await self._token(auth, auth.oauth2, deadline)
+        reply = await self._bearing(request, token, deadline)
+        if reply.status != HTTPStatus.UNAUTHORIZED:
+            return reply
+        self._tokens.drop(auth, auth.oauth2, token)
+        if fresh:
+            return reply
+        try:
+            token, _ = await self._token(auth, auth.oauth2, deadline)
+        except TransportFault as error:
+            raise TransportFault(error.fault, f"{_NOT_TAKEN}; {error.detail}", left=True) from error
+        again = await self._bearing(request, token, deadline)
+        return replace(again, detail=f"{_NOT_TAKEN}; {again.detail}" if again.detail else _NOT_TAKEN)
+
+    async def _token(self, auth: Auth[Secret], of: OAuth2[Secret], deadline: float) -> tuple[Token, bool]:
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._tokens.get(auth, of)
+        except TimeoutError as error:
+            words = "no access token could be got within the total timeout"
+            raise TransportFault(Fault.TOKEN_FAILED, words) from error
+
+    async def _bearing(self, request: Request, token: Token, deadline: float) -> Reply:
+        """Send with a token; nobody else knows it, so echoes are masked here."""
+        with_token = bearing(request, token)
+        try:
+            return without_echo(await self._follow(with_token, deadline), with_token)
+        except TransportFault as error:
+            words = without_echo(Reply(detail=error.detail), with_token).detail
+            raise TransportFault(error.fault, words, left=error.left) from error
 
     async def _follow(self, request: Request, deadline: float) -> Reply:
         reply = await self._once(request, deadline)

@@ -4,8 +4,9 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from chalicelib.domain.auth import Auth
+from chalicelib.domain.auth import Auth, CredentialsIn, OAuth2
 from chalicelib.domain.certificate import Certificate, certificates
+from chalicelib.domain.display import displayed_url
 from chalicelib.domain.request import event_time
 from chalicelib.domain.secret import MASK
 from chalicelib.wire.answers.plain import Time
@@ -16,6 +17,17 @@ class BasicAnswer(TypedDict):
 
     username: str
     password: str
+
+
+class OAuth2Answer(TypedDict):
+    """Where access tokens are had, and for whom; the secret is masked, the URL in its display form."""
+
+    token_url: str
+    client_id: str
+    client_secret: str
+    scope: str
+    audience: str
+    credentials_in: CredentialsIn
 
 
 class CertificateAnswer(TypedDict):
@@ -35,6 +47,7 @@ class AuthAnswer(TypedDict):
     """What an endpoint is authenticated with, secrets masked."""
 
     basic: BasicAnswer | None
+    oauth2: OAuth2Answer | None
     client_certificate: ClientCertificateAnswer | None
     trusted_authorities: list[CertificateAnswer]
 
@@ -45,8 +58,20 @@ def auth(of: Auth[Any] | None) -> AuthAnswer | None:
         return None
     return {
         "basic": {"username": of.basic.username, "password": MASK} if of.basic else None,
+        "oauth2": _oauth2(of.oauth2) if of.oauth2 else None,
         "client_certificate": _client(of.certificate.chain) if of.certificate else None,
         "trusted_authorities": [_told(each) for each in certificates(of.authorities)],
+    }
+
+
+def _oauth2(of: OAuth2[Any]) -> OAuth2Answer:
+    return {
+        "token_url": displayed_url(of.token_url),
+        "client_id": of.client_id,
+        "client_secret": MASK,
+        "scope": of.scope,
+        "audience": of.audience,
+        "credentials_in": CredentialsIn.BODY if of.in_body else CredentialsIn.HEADER,
     }
 
 

@@ -117,6 +117,7 @@ FAULTS = {
     Fault.TIMEOUT: (R, FAILING, None),
     Fault.CONNECT_TIMEOUT: (R, FAILING, None),
     Fault.NO_RESPONSE: (R, FAILING, None),
+    Fault.TOKEN_FAILED: (R, FAILING, None),
     Fault.PROTOCOL_ERROR: (R, FAILING, None),
     Fault.REFUSED: (P, NONE, DeathReason.REFUSED),
     Fault.BAD_URL: (P, NONE, DeathReason.REFUSED),
