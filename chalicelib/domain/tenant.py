@@ -32,8 +32,11 @@ class Quotas:
     requests_per_second: int = 100
 
 
-QUOTAS_MAX = Quotas(100_000, 100_000, 1_000_000, 100_000)
-"""The most that an operator may grant of each; one is the least."""
+QUOTAS_MAX = Quotas(5_000, 100_000, 1_000_000, 100_000)
+"""The most that an operator may grant of each; one is the least.
+
+Endpoints: should all subscribe to one pattern, they stand in one row, which DynamoDB bounds at 400 KB.
+"""
 
 
 @dataclass(frozen=True, slots=True)
