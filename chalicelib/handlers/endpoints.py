@@ -118,6 +118,7 @@ def test(asked: Asked, endpoint_id: str) -> Response:
     """Send a sample event to an endpoint: 200 with its attempt, or 202 and why it still waits."""
     if asked.body:
         bodies.parse(bodies.EmptyBody, asked.body)
+    bootstrap.admit_requests().admit_test(asked.caller)
     tenant = asked.caller.tenant
     (found,) = bootstrap.showing().deliveries(tenant, [bootstrap.try_endpoint().run(tenant, endpoint_id)])
     status = 202 if found.waits else 200

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from chalicelib import bootstrap
+from chalicelib.application.admit_requests import TESTS_PER_SECOND
 from chalicelib.domain.api_key import ApiKey, Role, digest
 from chalicelib.domain.tenant import QUOTAS_MAX, Quotas, Tenant
 from tests.fakes.fixed_clock import FixedClock
@@ -71,6 +72,19 @@ class TestRequests:
         statuses = [relay.get("/v1/events/evt_none").status, post(relay).status]
         statuses += [relay.get("/v1/endpoints?what=1").status, relay.get("/v1/endpoints").status]
         assert statuses == [404, 403, 400, 429]
+
+    def test_a_tenant_sends_a_few_tests_a_second_as_each_holds_a_function(
+        self, asks: Ask, clock: FixedClock
+    ) -> None:
+        relay = asks(limited(requests_per_second=100))
+        path = "/v1/endpoints/ep_none/test"
+        statuses = [relay.call("POST", path, b"").status for _ in range(TESTS_PER_SECOND)]
+        assert statuses == [404] * TESTS_PER_SECOND
+        refused = relay.call("POST", path, b"")
+        assert refused.is_problem(429, "too_many_requests")
+        assert "tests" in refused.json["detail"]
+        clock.advance(ms=int(refused.headers["retry-after"]) * 1000)
+        assert relay.call("POST", path, b"").status == 404
 
     def test_each_key_has_a_limit_of_its_own(self, asks: Ask) -> None:
         relay, other = asks(limited(requests_per_second=1)), asks(limited(requests_per_second=1))
