@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from chalicelib.domain.certificate import certificates
 from chalicelib.domain.secret import MASK, Secret
 
 AUTHORIZATION = "Authorization"
@@ -85,6 +86,12 @@ class Auth(Generic[S]):
     def by_tls(self) -> bool:
         """Say whether TLS is made with something of it."""
         return self.certificate is not None or bool(self.authorities)
+
+    @property
+    def expires_s(self) -> int | None:
+        """Say when the first of its certificates expires, in Unix seconds; None: there is none."""
+        own = certificates(self.certificate.chain)[:1] if self.certificate else ()
+        return min((each.expires_s for each in (*own, *certificates(self.authorities))), default=None)
 
     @property
     def by_header(self) -> bool:

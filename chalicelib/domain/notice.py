@@ -18,6 +18,8 @@ from chalicelib.domain.outcome import DeathReason
 LATE_MS = 120_000
 """A dead letter may become readable so long after the moment that stands in it: a function's life, twice."""
 AGAIN_MS = 60_000
+EXPIRY_MS = 30 * 86_400_000
+"""So long before a certificate of an endpoint's `auth` expires its owner is told."""
 KEPT_S = 90 * 86_400
 UNSURE = -1
 
@@ -31,6 +33,7 @@ class NoticeKind(StrEnum):
     ENDPOINT_GONE = "endpoint_gone"
     ENDPOINT_DISABLED = "endpoint_disabled"
     RECOVERED = "recovered"
+    CERTIFICATE_EXPIRES = "certificate_expires"
 
 
 REFUSALS = frozenset({DeathReason.REFUSED})
@@ -111,8 +114,9 @@ class Trouble:
 class Told:
     """What the owner of an endpoint has been told, and what is on its way.
 
-    `outage_us` and `disabled_ms` name the outage and the disabling last told of. `unsent` are the notices
-    that the channel has not taken; until `claimed_ms` one function alone publishes them.
+    `outage_us`, `disabled_ms` and `expiry_s` name the outage, the disabling and the expiry last told of.
+    `unsent` are the notices that the channel has not taken; until `claimed_ms` one function alone
+    publishes them.
     """
 
     version: int = 0
@@ -123,6 +127,7 @@ class Told:
     trouble: Trouble | None = None
     unsent: tuple[str, ...] = ()
     claimed_ms: int = 0
+    expiry_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +168,8 @@ def decide(sight: Sight, letters: Letters, now_ms: int, rules: NoticeRules) -> D
         _track(track, marked_us, letters, now_ms, rules) for track, marked_us in _tracks(sight)
     )
     found = [*_disabling(sight, now_ms), *_outage(sight, now_ms, rules)]
-    findings = [*refused, *lost, *found]
+    expiring = _expiring(sight, now_ms)
+    findings = [*refused, *lost, *found, *expiring]
     if before.trouble and _recovered(sight):
         findings.append(_summary(before.trouble, letters, now_ms))
     told = replace(
@@ -173,6 +179,7 @@ def decide(sight: Sight, letters: Letters, now_ms: int, rules: NoticeRules) -> D
         trouble=_trouble(sight, found),
         outage_us=sight.gate.held_from if _tells(found, NoticeKind.BREAKER_OPEN) else before.outage_us,
         disabled_ms=sight.endpoint.state_ms if _disabling(sight, now_ms) else before.disabled_ms,
+        expiry_s=expiring[0].until_ms // 1000 if expiring else before.expiry_s,
     )
     return Decision(tuple(findings), told, _again(replace(sight, told=told), now_ms, rules))
 
@@ -233,6 +240,22 @@ def _disabling(sight: Sight, now_ms: int) -> list[Finding]:
     return [Finding(kind, endpoint.state_ms, now_ms, why=endpoint.state_reason)]
 
 
+def _expiring(sight: Sight, now_ms: int) -> list[Finding]:
+    expires_ms = _untold_expiry_ms(sight)
+    if expires_ms is None or now_ms < expires_ms - EXPIRY_MS:
+        return []
+    return [Finding(NoticeKind.CERTIFICATE_EXPIRES, now_ms, expires_ms)]
+
+
+def _untold_expiry_ms(sight: Sight) -> int | None:
+    """Say when the first certificate of an endpoint expires, unless its owner knows or it is deleted."""
+    endpoint = sight.endpoint
+    expires_s = endpoint.auth.expires_s if endpoint.auth else None
+    if expires_s is None or expires_s == sight.told.expiry_s or endpoint.state is EndpointState.DELETED:
+        return None
+    return expires_s * 1000
+
+
 def _outage(sight: Sight, now_ms: int, rules: NoticeRules) -> list[Finding]:
     since_us = _open_since(sight)
     if since_us is None or since_us == sight.told.outage_us or since_us // 1000 > now_ms - rules.outage_ms:
@@ -271,6 +294,9 @@ def _moments(sight: Sight, now_ms: int, rules: NoticeRules) -> Iterable[int]:
     for track, marked_us in _tracks(sight):
         if track.marked_us != marked_us:
             yield max(track.until_ms, now_ms + AGAIN_MS)
+    expires_ms = _untold_expiry_ms(sight)
+    if expires_ms is not None:
+        yield expires_ms - EXPIRY_MS
     since_us = _open_since(sight)
     if since_us is not None and since_us != told.outage_us:
         yield since_us // 1000 + rules.outage_ms

@@ -16,6 +16,7 @@ _SUBJECTS = {
     NoticeKind.ENDPOINT_GONE: "it answered 410 Gone and was disabled",
     NoticeKind.ENDPOINT_DISABLED: "it was disabled",
     NoticeKind.RECOVERED: "it has recovered",
+    NoticeKind.CERTIFICATE_EXPIRES: "a certificate of its authentication expires",
 }
 
 
@@ -100,6 +101,11 @@ def text(notice: Notice) -> str:
         case NoticeKind.RECOVERED:
             lost = _lost(notice) if finding.reasons else "No delivery was given up on"
             return f"The endpoint answers again; it had been in trouble since {since}. {lost} meanwhile."
+        case NoticeKind.CERTIFICATE_EXPIRES:
+            return (
+                f"The first certificate of the endpoint's `auth` expires at {event_time(finding.until_ms)}:"
+                " give a new one before."
+            )
         case _:
             assert_never(finding.kind)
 

@@ -10,8 +10,9 @@ from chalicelib.adapters.dynamodb.records import Insert
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain import gate as gates
 from chalicelib.domain import ids
+from chalicelib.domain.auth import Auth, Basic, ClientCertificate, OAuth2
 from chalicelib.domain.change import Change
-from chalicelib.domain.endpoint import EVENT_TYPES_MAX, Endpoint, EndpointState, Limits
+from chalicelib.domain.endpoint import EVENT_TYPES_MAX, Endpoint, EndpointState, Limits, WrappedSecret
 from chalicelib.domain.gate import Ask, Breaker, Gate, Grant, Hold, HoldReason, Spell, Told
 from chalicelib.domain.outcome import Evidence
 from tests.contract.given import (
@@ -25,6 +26,16 @@ from tests.contract.given import (
     subscriber,
     without_moto,
 )
+
+SEALED = WrappedSecret(b"sealed")
+AUTHS: list[Auth[WrappedSecret]] = [
+    Auth(Basic("relay", SEALED)),
+    Auth(certificate=ClientCertificate("a chain", SEALED)),
+    Auth(authorities="some certificates"),
+    Auth(oauth2=OAuth2("https://id.example/token", "relay", SEALED)),
+    Auth(oauth2=OAuth2("https://id.example/token", "relay", SEALED, "scope", "audience", in_body=True)),
+    Auth(None, ClientCertificate("a chain", SEALED), "more", OAuth2("https://id.example/", "r", SEALED)),
+]
 
 
 def gate_of(stores: Stores, of: Endpoint) -> Gate:
@@ -49,6 +60,19 @@ class TestCreate:
         gate = gate_of(stores, of)
         assert (gate.rate, gate.burst, gate.cap, gate.slots, gate.enabled) == (50, 60, 25, 25, True)
         assert gate.leases == {}
+
+    @pytest.mark.parametrize("auth", AUTHS)
+    def test_what_it_is_authenticated_with_comes_back_and_certificates_have_it_looked_at(
+        self, stores: Stores, auth: Auth[WrappedSecret]
+    ) -> None:
+        of = replace(endpoint(), auth=auth)
+        stores.endpoints.create(of)
+        assert stores.endpoints.get(TENANT, of.id) == of
+        looked_at = [each.endpoint_id for each in stores.noticing.alerts(NOW_US + 60_000_000)]
+        assert looked_at == ([of.id] if auth.by_tls else [])
+        bare = changed(of, auth=None)
+        assert stores.endpoints.replace(of, bare)
+        assert stores.endpoints.get(TENANT, of.id) == bare
 
     def test_an_id_taken_twice_is_refused_and_changes_nothing(self, stores: Stores) -> None:
         of = endpoint()

@@ -106,6 +106,7 @@ def test_everything_that_was_told_comes_back(stores: Stores) -> None:
         Trouble(6, 7),
         ("ntc_1", "ntc_2"),
         8,
+        9,
     )
     written = stores.noticing.tell(alert_of(made), Told(), told, [], [])
     assert written == replace(told, version=1)

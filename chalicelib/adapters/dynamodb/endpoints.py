@@ -37,7 +37,8 @@ class DynamoEndpoints:
         fresh = gates.new_record(
             limits.rate_per_second, limits.burst, limits.max_concurrency, rules=self._rules
         )
-        gate = {**fresh, "lanes": limits.lanes, **({"ordered": 1} if endpoint.ordered else {})}
+        look = gates.alerted(endpoint.created_ms * 1000) if _expires(endpoint) else {}
+        gate = {**fresh, "lanes": limits.lanes, **({"ordered": 1} if endpoint.ordered else {}), **look}
         owner = (endpoint.tenant, endpoint.id)
         writes: list[Write] = [
             Insert(keys.endpoint(*owner), rows.endpoint_row(endpoint)),
@@ -157,22 +158,32 @@ def _ending(old: Endpoint, new: Endpoint) -> Iterator[Write]:
         yield Put(keys.ending(new.tenant, new.id, begun.cause), rows.ending_row(begun))
 
 
+def _expires(endpoint: Endpoint) -> bool:
+    """Say whether something of it expires, of which its owner is to be told."""
+    return endpoint.auth is not None and endpoint.auth.by_tls
+
+
 def _regated(old: Endpoint, new: Endpoint) -> Iterator[Write]:
     """Change the gate, if what it goes by has changed; a deleted endpoint's lets its work be ended.
+
+    New certificates have it looked at, so that it is known when to tell of their expiry.
 
     An endpoint that is enabled again has been held: history gets that with the change.
     """
     on = {each: each is not EndpointState.DISABLED for each in EndpointState}
     moved = new.url != old.url
-    if new.limits == old.limits and on[new.state] == on[old.state] and not moved:
-        return
     now_us = new.changed_ms * 1000
+    look = gates.alerted(now_us) if new.auth != old.auth and _expires(new) else {}
+    if new.limits == old.limits and on[new.state] == on[old.state] and not moved:
+        if look:
+            yield Update(keys.gate(new.tenant, new.id), Change((), look, {}))
+        return
     off = [each for each in (new, old) if not on[each.state]]
     since_us = off[0].state_ms * 1000 if off else None
     occasion = Occasion(now_us, since_us, moved)
     change = gates.reconfigured(new.limits, old.limits, enabled=on[new.state], occasion=occasion)
-    if new.limits.lanes > old.limits.lanes:
-        change = replace(change, sets={**change.sets, "lanes": new.limits.lanes})
+    more = {"lanes": new.limits.lanes} if new.limits.lanes > old.limits.lanes else {}
+    change = replace(change, sets={**change.sets, **more, **look})
     yield Update(keys.gate(new.tenant, new.id), change)
     if since_us is not None and on[new.state]:
         spell = Spell(HoldReason.DISABLED, since_us, now_us)

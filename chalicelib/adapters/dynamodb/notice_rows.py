@@ -59,7 +59,8 @@ def told_row(told: Told) -> dict[str, Any]:
         "claimed_ms": told.claimed_ms,
     }
     trouble = told.trouble
-    return row | ({"trouble": [trouble.since_ms, trouble.sent]} if trouble else {})
+    row |= {"trouble": [trouble.since_ms, trouble.sent]} if trouble else {}
+    return row | ({"expiry_s": told.expiry_s} if told.expiry_s else {})
 
 
 def told_of(record: Record) -> Told:
@@ -73,6 +74,7 @@ def told_of(record: Record) -> Told:
         Trouble(*record["trouble"]) if "trouble" in record else None,
         tuple(record["unsent"]),
         record["claimed_ms"],
+        record.get("expiry_s", 0),
     )
 
 

@@ -3,10 +3,12 @@
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 import pytest
+import trustme
 
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.application.auditing import Recorder
@@ -14,10 +16,11 @@ from chalicelib.application.notify import CLAIM_MS, LIFE_MS, SILENT_AFTER
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain import gate as gates
 from chalicelib.domain.audit import Action
+from chalicelib.domain.auth import Auth
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.delivery import given_up
 from chalicelib.domain.ending import DAY_MS, KEPT_MS
-from chalicelib.domain.endpoint import Endpoint, EndpointState
+from chalicelib.domain.endpoint import Endpoint, EndpointState, WrappedSecret
 from chalicelib.domain.gate import Breaker, Rules
 from chalicelib.domain.notice import Notice, NoticeKind
 from chalicelib.domain.outcome import DeathReason, Fault, Reply
@@ -503,3 +506,29 @@ def test_what_succeeds_writes_no_mark_and_costs_no_call_more(world: World, endpo
     writes = [write for step in process.faults.steps for write in step.writes]
     assert not [write for write in writes if "alert_until" in repr(write)]
     assert endpoint.id
+
+
+@pytest.mark.parametrize("given", ["at first", "later", "with new limits"])
+def test_an_owner_is_told_a_month_before_a_certificate_expires(world: World, given: str) -> None:
+    now = datetime.fromtimestamp(world.clock.now_ms() / 1000, UTC)
+    authority = trustme.CA()
+    leaf = authority.issue_cert("relay.example", not_before=now, not_after=now + timedelta(days=100))
+    pem = leaf.cert_chain_pems[0].bytes().decode()
+    auth: Auth[WrappedSecret] = Auth(authorities=pem)
+    if given == "at first":
+        endpoint = world.endpoint(auth=auth)
+    else:
+        endpoint = world.endpoint()
+        limits = {"limits": replace(endpoint.limits, burst=77)} if given == "with new limits" else {}
+        world.change(endpoint, auth=auth, **limits)
+    assert len(marks(world)) == 1
+    for _ in range(69):
+        world.notify()
+        world.clock.advance(ms=DAY_MS)
+    assert kinds(world) == []
+    for _ in range(3):
+        world.clock.advance(ms=DAY_MS)
+        world.notify()
+    assert kinds(world) == [NoticeKind.CERTIFICATE_EXPIRES]
+    assert marks(world) == []
+    assert [each.endpoint_id for each in listed(world)] == [endpoint.id]

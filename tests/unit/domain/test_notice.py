@@ -4,15 +4,19 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+import trustme
+from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.domain import gate as gates
+from chalicelib.domain.auth import Auth, ClientCertificate
 from chalicelib.domain.delivery import Ended
-from chalicelib.domain.endpoint import GONE_REASON, Endpoint, EndpointState
+from chalicelib.domain.endpoint import GONE_REASON, Endpoint, EndpointState, WrappedSecret
 from chalicelib.domain.gate import SECOND, Breaker, Gate, HoldReason, Rules
 from chalicelib.domain.notice import (
     AGAIN_MS,
+    EXPIRY_MS,
     LATE_MS,
     LOSSES,
     REFUSALS,
@@ -208,3 +212,29 @@ def test_a_count_that_was_cut_off_says_so() -> None:
     letters = Letters((died(NOW_MS - 5_000),), complete=False)
     (finding,) = decide(marked(NOW_MS - 5_000), letters, NOW_MS, RULES).findings
     assert not finding.complete
+
+
+CERTIFICATE = trustme.CA().issue_cert("relay.example").cert_chain_pems[0].bytes().decode()
+EXPIRES_MS = x509.load_pem_x509_certificate(CERTIFICATE.encode()).not_valid_after_utc.timestamp() * 1000
+CERTIFIED = replace(ENDPOINT, auth=Auth(certificate=ClientCertificate(CERTIFICATE, WrappedSecret(b"sealed"))))
+TRUSTING = replace(ENDPOINT, auth=Auth(authorities=CERTIFICATE))
+
+
+@pytest.mark.parametrize("endpoint", [CERTIFIED, TRUSTING])
+def test_an_expiry_is_told_once_a_month_before_and_makes_no_trouble(endpoint: Endpoint) -> None:
+    due_ms = int(EXPIRES_MS) - EXPIRY_MS
+    early = decide(Sight(endpoint, GATE, NOTHING), Letters(), due_ms - 1, RULES)
+    assert (early.findings, early.again_ms) == ((), due_ms)
+    due = decide(Sight(endpoint, GATE, NOTHING), Letters(), due_ms, RULES)
+    assert [(each.kind, each.until_ms) for each in due.findings] == [
+        (NoticeKind.CERTIFICATE_EXPIRES, EXPIRES_MS)
+    ]
+    assert (due.told.trouble, due.again_ms) == (None, None)
+    after = decide(Sight(endpoint, GATE, due.told), Letters(), due_ms + 1, RULES)
+    assert (after.findings, after.again_ms) == ((), None)
+
+
+def test_of_a_deleted_endpoint_no_expiry_is_told() -> None:
+    gone = replace(CERTIFIED, state=EndpointState.DELETED)
+    decision = decide(Sight(gone, GATE, NOTHING), Letters(), int(EXPIRES_MS), RULES)
+    assert (decision.findings, decision.again_ms) == ((), None)
