@@ -95,6 +95,7 @@ class Customer:
         assert answer.status_code == 201, answer.text
         shown = answer.json()
         secret = shown.pop("secret")
+        shown.pop("public_key", None)
         known = {"secret": secret, "endpoint": event_type}
         self.receiver.post("/secret", json=known).raise_for_status()
         return Hook(shown["id"], event_type, secret, shown)

@@ -140,7 +140,7 @@ def test_history_tells_of_every_request(customer: Customer, delivered: dict[str,
     attempts = customer.tried(delivered[name])["attempts"]
     seen = Counter(each["attempt"] for each in customer.received(brief=1, delivery_id=delivered[name]))
     for each in attempts:
-        assert seen[each["attempt"]] == 1 + sent_again(each)
+        assert 1 <= seen[each["attempt"]] <= 1 + sent_again(each)
 
 
 def sent_again(attempt: Record) -> bool:

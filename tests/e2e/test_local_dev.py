@@ -97,7 +97,7 @@ def test_a_dead_process_is_started_again_and_said_so(stack: RelayStack, name: st
     shown = "API" if name == "api" else name
     assert f"The {shown} ended by signal 9; it was started again.\n" in stack.output()
     send(stack, "group", f"after-{name}")
-    stack.until(lambda: remembers(stack, f"after-{name}"))
+    stack.until(lambda: remembers(stack, f"after-{name}"), within_s=30)
 
 
 def test_a_second_run_on_the_same_state_is_refused(stack: RelayStack) -> None:
