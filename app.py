@@ -357,6 +357,12 @@ def deliver_hot_0(event: SQSEvent) -> Answer:
     return deliver.handle(event.to_dict(), event.context)
 
 
+@app.on_sqs_message(queue="relay-cloud.fifo", batch_size=10)
+def deliver_cloud(event: SQSEvent) -> Answer:
+    """Deliver to queues and buses in AWS accounts of others."""
+    return deliver.handle_cloud(event.to_dict(), event.context)
+
+
 @app.on_sqs_message(queue="relay-replay.fifo", batch_size=10)
 def deliver_replay(event: SQSEvent) -> Answer:
     """Deliver what rings on the queue of replays."""

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     from chalicelib.adapters.aws_json import JsonService
     from chalicelib.adapters.clock import SystemClock, SystemDice
+    from chalicelib.adapters.cloud import CloudSender
     from chalicelib.adapters.dynamodb.auditing import DynamoAuditing
     from chalicelib.adapters.dynamodb.bulk_replays import DynamoBulkReplays
     from chalicelib.adapters.dynamodb.capturing import DynamoCapturing
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from chalicelib.adapters.s3 import S3Payloads
     from chalicelib.adapters.sqs import Queues, SqsBells, SqsReceipts
     from chalicelib.adapters.totp import PyotpCodes
+    from chalicelib.application.ports import Sender
 
 
 # More than the clocks of two machines differ by.
@@ -288,6 +290,28 @@ def sender() -> "GuardedSender":
 
 
 @cache
+def client_in(service: str, region: str) -> Any:  # noqa: ANN401 - boto3's clients have no common type
+    """Make the client of an AWS service in a region where somebody else's queues and buses are."""
+    from chalicelib.adapters import clients
+
+    return clients.make(service, region=region)
+
+
+@cache
+def cloud_sender() -> "CloudSender":
+    """Give what sends to queues and buses in AWS accounts of others."""
+    from chalicelib.adapters import clients
+    from chalicelib.adapters.cloud import STEPS, CloudSender, Sessions
+    from chalicelib.adapters.http.loop import BackgroundLoop
+    from chalicelib.adapters.http.sender import SendLimits
+
+    of = settings()
+    sts = clients.make("sts", attempts=1, timeout_s=of.total_timeout_secs / STEPS)
+    limits = SendLimits(of.total_timeout_secs, of.response_max_bytes, of.max_in_flight)
+    return CloudSender(Sessions(sts), client_in, limits, BackgroundLoop())
+
+
+@cache
 def limiter() -> Limiter:
     """Give what counts; what a process has taken it spends wherever it is needed."""
     from chalicelib.adapters.dynamodb.limiting import DynamoAllowances
@@ -465,7 +489,17 @@ def step_up() -> StepUp:
 
 @cache
 def deliver() -> Deliver:
-    """Give the use case of the delivery plane."""
+    """Give the use case of the delivery plane, for what is sent over HTTP."""
+    return _deliver(sender(), cloud=False)
+
+
+@cache
+def deliver_cloud() -> Deliver:
+    """Give the use case of the delivery plane, for what is sent to AWS."""
+    return _deliver(cloud_sender(), cloud=True)
+
+
+def _deliver(by: "Sender", *, cloud: bool) -> Deliver:
     known = KnownGates()
     keeper = Gatekeeper(gates(), known)
     holding = Holding(work(), keeper, clock())
@@ -477,12 +511,13 @@ def deliver() -> Deliver:
         settlement,
         payloads(),
         signing_keys(),
-        sender(),
+        by,
         clock(),
         dice(),
         settings().total_timeout_secs * 1000,
         settings().payload_max_bytes,
         origins(),
+        cloud,
     )
 
 

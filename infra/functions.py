@@ -5,7 +5,7 @@ Names of functions are those of app.py; everything else is named by its logical 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 READ: Final = (
@@ -28,8 +28,12 @@ RECEIVE: Final = (
 )
 
 SHARDS: Final = ("Shard0Queue", "Shard1Queue", "Shard2Queue", "Shard3Queue")
-LANE_QUEUES: Final = (*SHARDS, "SlowQueue", "Hot0Queue", "ReplayQueue")
+LANE_QUEUES: Final = (*SHARDS, "SlowQueue", "Hot0Queue", "CloudQueue", "ReplayQueue")
 """An endpoint may move between these at any time, so whoever rings one may ring all."""
+
+
+ROLES_OF_OTHERS: Final = "arn:${AWS::Partition}:iam::*:role/relay-deliver-*"
+"""The roles in other accounts that Relay may assume: none that was not named for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,13 @@ def _deliver(name: str, queue: str, most: int) -> Function:
         Grant("SecretsKey", ("kms:Decrypt",)),
     )
     return Function(name, most, grants, queue, sends=True)
+
+
+def _deliver_cloud() -> Function:
+    """Send to AWS accounts of others by roles of theirs: alone among all, and no secret of any endpoint."""
+    of = _deliver("deliver_cloud", "CloudQueue", 20)
+    kept = tuple(each for each in of.grants if each.resource != "SecretsKey")
+    return replace(of, grants=(*kept, Grant(ROLES_OF_OTHERS, ("sts:AssumeRole",))))
 
 
 def _delayed_bells() -> Function:
@@ -297,6 +308,7 @@ FUNCTIONS: Final = (
     *(_deliver(f"deliver_shard_{number}", queue, 50) for number, queue in enumerate(SHARDS)),
     _deliver("deliver_slow", "SlowQueue", 50),
     _deliver("deliver_hot_0", "Hot0Queue", 100),
+    _deliver_cloud(),
     _deliver("deliver_replay", "ReplayQueue", 20),
     _delayed_bells(),
     _fan_out(),

@@ -38,7 +38,9 @@ def document(function: Function) -> dict[str, Any]:
 
 
 def _arn(resource: str, part: str) -> dict[str, Any]:
-    """Give the ARN of a resource of the template, or of a part of it."""
+    """Give the ARN of a resource of the template, or of a part of it; one outside is given."""
+    if resource.startswith("arn:"):
+        return {"Fn::Sub": resource}
     if resource in _REF_IS_ARN:
         return {"Ref": resource}
     return {"Fn::Sub": f"${{{resource}.Arn}}{part}"} if part else {"Fn::GetAtt": [resource, "Arn"]}

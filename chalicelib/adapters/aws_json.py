@@ -8,6 +8,7 @@ client's own hooks are kept: what is registered on it sees every request and ans
 import base64
 import http.client
 import json
+import math
 import random
 import ssl
 import time
@@ -48,11 +49,23 @@ class JsonService:
     5xx and broken connections.
     """
 
-    def __init__(self, client: BaseClient, hear: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        client: BaseClient,
+        hear: Callable[[str], None] | None = None,
+        *,
+        tries: int = TRIES,
+        timeout_s: float = TIMEOUT_S,
+        idle_s: float = math.inf,
+    ) -> None:
         """Take endpoint, region, hooks and protocol from a client of the service.
 
-        `hear` is told the `Date` of an answer, about once a second.
+        `hear` is told the `Date` of an answer, about once a second. The timeout is that of connecting, and
+        of each wait for an answer. A connection that was idle for longer is not used again.
         """
+        self._tries = tries
+        self._timeout_s = timeout_s
+        self._idle_s = idle_s
         self._hear = hear
         self._hear_next_s = 0.0
         meta = client.meta
@@ -68,27 +81,36 @@ class JsonService:
         metadata: Any = self._model.metadata
         self._target = metadata["targetPrefix"]
         self._content_type = f"application/x-amz-json-{metadata['jsonVersion']}"
-        self._idle: deque[http.client.HTTPConnection] = deque()
+        self._idle: deque[tuple[http.client.HTTPConnection, float]] = deque()
 
     def close(self) -> None:
         """Close the connections that no call is using."""
         with suppress(IndexError):
             while True:
-                self._idle.pop().close()
+                self._idle.pop()[0].close()
 
     def call(self, operation: str, **params: Any) -> Any:  # noqa: ANN401 - a service's JSON
         """Make one call and give its answer."""
+        return self.call_as(_credentials(), operation, **params)
+
+    @property
+    def url(self) -> str:
+        """Say where the service is."""
+        return str(self._url)
+
+    def call_as(self, credentials: ReadOnlyCredentials, operation: str, **params: Any) -> Any:  # noqa: ANN401 - a service's JSON
+        """Make one call as somebody, and give its answer."""
         context: dict[str, Any] = {}
         model = self._model.operation_model(operation)
         hook = f"{self._name}.{operation}"
         self._events.emit(f"before-parameter-build.{hook}", params=params, model=model, context=context)
         body = json.dumps(params, default=_base64, separators=(",", ":")).encode()
-        for attempt in range(1, TRIES + 1):
+        for attempt in range(1, self._tries + 1):
             try:
-                status, answer = self._exchange(operation, hook, body)
+                status, answer = self._exchange(operation, hook, body, credentials)
             except (OSError, http.client.HTTPException) as error:
                 self.close()  # What rested beside a broken connection has rested as long.
-                if attempt == TRIES:
+                if attempt == self._tries:
                     raise EndpointConnectionError(endpoint_url=self._url, error=error) from error
             else:
                 if status < _ERRORS_FROM:
@@ -98,18 +120,20 @@ class JsonService:
                     return answer
                 error_code = str(answer.get("__type", "")).rpartition("#")[2]
                 passing = status >= _SERVER_ERRORS_FROM or error_code in _THROTTLED
-                if attempt == TRIES or not passing:
-                    raise _client_error(answer, error_code or str(status), operation)
+                if attempt == self._tries or not passing:
+                    raise _client_error(answer, error_code or str(status), operation, status)
             time.sleep(_PAUSE_S * 2**attempt * random.random())  # noqa: S311 - jitter, not a secret
         raise AssertionError("the last try answers or raises")
 
-    def _exchange(self, operation: str, hook: str, body: bytes) -> tuple[int, dict[str, Any]]:
+    def _exchange(
+        self, operation: str, hook: str, body: bytes, credentials: ReadOnlyCredentials
+    ) -> tuple[int, dict[str, Any]]:
         headers = {
             "Host": self._host,
             "X-Amz-Target": f"{self._target}.{operation}",
             "Content-Type": self._content_type,
         }
-        headers = signed(headers, body, self._scope, _credentials(), datetime.now(UTC))
+        headers = signed(headers, body, self._scope, credentials, datetime.now(UTC))
         request = AWSRequest("POST", self._url, headers=headers, data=body)
         for _, response in self._events.emit(f"before-send.{hook}", request=request):
             if response is not None:
@@ -124,7 +148,7 @@ class JsonService:
         if reply.will_close:
             connection.close()
         else:
-            self._idle.append(connection)
+            self._idle.append((connection, time.time()))
         self._tell(reply)
         return reply.status, answer
 
@@ -137,12 +161,16 @@ class JsonService:
     def _connection(self) -> http.client.HTTPConnection:
         """Give an idle connection, the one used last, or a new one."""
         try:
-            return self._idle.pop()
+            while True:
+                connection, since_s = self._idle.pop()
+                if time.time() - since_s <= self._idle_s:
+                    return connection
+                connection.close()
         except IndexError:
             host, port = self._address
             if self._secure:
-                return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=_tls())
-            return http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+                return http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=_tls())
+            return http.client.HTTPConnection(host, port, timeout=self._timeout_s)
 
 
 def _post(
@@ -191,7 +219,8 @@ def _base64(value: object) -> str:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def _client_error(answer: dict[str, Any], code: str, operation: str) -> ClientError:
+def _client_error(answer: dict[str, Any], code: str, operation: str, status: int) -> ClientError:
     message = answer.get("message") or answer.get("Message") or ""
-    response: Any = {"Error": {"Code": code, "Message": message}, **answer}
+    metadata = {"HTTPStatusCode": status}
+    response: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": metadata, **answer}
     return ClientError(response, operation)

@@ -10,15 +10,22 @@ POOL = 64
 ATTEMPTS = 3
 
 
-def make(service: str, *, validate: bool = False, attempts: int = ATTEMPTS) -> Any:  # noqa: ANN401 - boto3's clients have no common type
+def make(
+    service: str,
+    *,
+    validate: bool = False,
+    attempts: int = ATTEMPTS,
+    region: str | None = None,
+    timeout_s: float | None = None,
+) -> Any:  # noqa: ANN401 - boto3's clients have no common type
     """Make a client; validating parameters costs time that the hot path saves."""
     config = Config(
         retries={"mode": "standard", "total_max_attempts": attempts},
-        connect_timeout=CONNECT_TIMEOUT_S,
-        read_timeout=READ_TIMEOUT_S,
+        connect_timeout=timeout_s or CONNECT_TIMEOUT_S,
+        read_timeout=timeout_s or READ_TIMEOUT_S,
         max_pool_connections=POOL,
         tcp_keepalive=True,
         parameter_validation=validate,
         s3={"addressing_style": "path"},
     )
-    return boto3.client(service, config=config)  # type: ignore[call-overload]  # any service
+    return boto3.client(service, config=config, region_name=region)  # type: ignore[call-overload]  # any service

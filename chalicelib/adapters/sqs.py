@@ -73,7 +73,7 @@ class SqsBells:
         return self._send_plain("replays", body, min(DELAY_MAX_S, max(0, delay_s)))
 
     def _queue_of(self, bell: Bell) -> str:
-        if bell.lane.replay:
+        if bell.lane.replay and bell.queue is not Queue.CLOUD:
             return "replay.fifo"
         if bell.queue is not Queue.SHARD:
             return f"{bell.queue.value}.fifo"

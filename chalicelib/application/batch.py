@@ -232,7 +232,7 @@ class Batch:
         visit.round += 1
         if visit.stuck:
             self._keep(visit, AFTER_FAILURE_S)
-        elif self._goes_on(visit) and visit.round < ROUNDS and self._time_for_more():
+        elif not visit.elsewhere and self._goes_on(visit) and visit.round < ROUNDS and self._time_for_more():
             hold = self._admission.foresee(visit, self._clock.now_us())
             visit.stage = Stage.WANTING
             visit.wake_ms = 0

@@ -26,6 +26,7 @@ from chalicelib.application.replay import ancestor, deleted, newest_rows, takes
 from chalicelib.domain import audited, bulk_replay, ids
 from chalicelib.domain.audit import Action, Actor, Difference, Record
 from chalicelib.domain.bulk_replay import OPEN, BulkReplay, BulkState, Wanted
+from chalicelib.domain.cloud.address import queue_of
 from chalicelib.domain.delivery import Lane
 from chalicelib.domain.endpoint import REPLAY_LANE, Endpoint, EndpointState
 from chalicelib.domain.errors import ErrorCode, RelayError
@@ -200,7 +201,8 @@ class ReplayMany:
                 return None
             left = moved
         if left.replayed > replay.replayed:
-            self.bells.ring([Bell(_lane(replay), self.clock.now_ms())])
+            queue = queue_of(endpoint.transport)
+            self.bells.ring([Bell(_lane(replay), self.clock.now_ms(), queue=queue)])
         return left
 
     def _chunk(

@@ -54,6 +54,7 @@ class Deliver:
     request_timeout_ms: int
     payload_max: int
     origins: Origins = OFFICIAL
+    cloud: bool = False
 
     def run(self, calls: Sequence[Call], receipts: Receipts, time_left_ms: Callable[[], int]) -> Report:
         """Work off a batch, a call per lane; a finished lane's bells are deleted while others work.
@@ -70,6 +71,7 @@ class Deliver:
             self.request_timeout_ms,
             self.payload_max,
             self.origins,
+            self.cloud,
         )
         batch = Batch(
             [self._visit(call) for call in calls],

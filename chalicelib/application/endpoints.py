@@ -11,6 +11,8 @@ from chalicelib.domain import audit, audited, ids, target
 from chalicelib.domain.audit import Action, Actor, Difference
 from chalicelib.domain.chat import platform
 from chalicelib.domain.chat.platform import OFFICIAL, Origins
+from chalicelib.domain.cloud import address as cloud
+from chalicelib.domain.cloud.address import in_cloud, queue_of
 from chalicelib.domain.delivery import Lane
 from chalicelib.domain.endpoint import (
     ORDERED_MAX,
@@ -31,19 +33,19 @@ LOOKED_AT_MAX = 200
 """A tenant's newest endpoints that a new one is compared with."""
 Resumption = tuple[Backlog, int]
 """What becomes of what waited, and from which Unix ms it is resumed (0 unless it is)."""
-NewKey = SignatureKey | Secret
-"""Which kind of signing key is to be made, or the credential of a chat, which its owner brings."""
+NewKey = SignatureKey | Secret | None
+"""Which kind of signing key is to be made, or the credential of a chat, which its owner brings; or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
     """A new endpoint and its signing key, whose secret is shown this once; of a chat its credential.
 
-    `beside` names the endpoints that lead to the same place.
+    A queue or bus of AWS has none. `beside` names the endpoints that lead to the same place.
     """
 
     endpoint: Endpoint
-    key: MadeKey
+    key: MadeKey | None
     beside: tuple[str, ...] = ()
 
 
@@ -79,7 +81,7 @@ class ManageEndpoints:
             id=ids.new_id("ep", now_ms, self.dice.bits(ids.ENTROPY_BITS)),
             url=url,
             created_ms=now_ms,
-            secrets=(key.wrapped,),
+            secrets=(key.wrapped,) if key else (),
         )
         beside = self._beside(endpoint)
         shown = Difference({}, audited.endpoint(endpoint))
@@ -89,7 +91,9 @@ class ManageEndpoints:
             raise too_many_endpoints(at_most) if full else too_many_ordered()
         return Registered(endpoint, key, beside)
 
-    def _key(self, draft: Endpoint, of: NewKey) -> MadeKey:
+    def _key(self, draft: Endpoint, of: NewKey) -> MadeKey | None:
+        if of is None:
+            return None
         if isinstance(of, Secret):
             return MadeKey(self.keys.sealed(draft.tenant, of), None)
         check_form(draft.signature, [of], "signature_key")
@@ -132,9 +136,14 @@ class ManageEndpoints:
     def checked(self, new: Endpoint) -> Endpoint:
         """Give an endpoint with its URL as it is kept; raises RelayError for one that cannot be.
 
-        Of a chat the policy looks at the URL that its messages will be posted to.
+        Of a chat the policy looks at the URL that its messages will be posted to; what is in AWS is where
+        AWS says, and has a role in its account.
         """
         check_auth(new)
+        if in_cloud(new.transport):
+            arn = cloud.address(new.transport, new.url)
+            cloud.check_role(new.role, arn)
+            return replace(new, url=arn)
         if not platform.is_chat(new.transport):
             return replace(new, url=target.parse_target(new.url, self.policy).url)
         address = platform.address(new.transport, new.url)
@@ -227,9 +236,10 @@ class ManageEndpoints:
         now_ms = self.clock.now_ms()
         numbers = (*endpoint.lanes_ever, REPLAY_LANE)
         lanes = [Lane(endpoint.tenant, endpoint.id, number) for number in numbers]
-        self.bells.ring([Bell(lane, now_ms) for lane in lanes])
+        queue = queue_of(endpoint.transport)
+        self.bells.ring([Bell(lane, now_ms, queue=queue) for lane in lanes])
         for lane in lanes:
-            self.bells.ring_later(lane, AFTER_INGEST_S)
+            self.bells.ring_later(lane, AFTER_INGEST_S, queue)
 
 
 def _opens_up(old: Endpoint, new: Endpoint) -> bool:

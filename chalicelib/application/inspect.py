@@ -14,6 +14,8 @@ from chalicelib.domain import ids
 from chalicelib.domain import request as requests
 from chalicelib.domain.chat import message, platform
 from chalicelib.domain.chat.platform import OFFICIAL, Origins
+from chalicelib.domain.cloud import address as cloud
+from chalicelib.domain.cloud import message as errands
 from chalicelib.domain.delivery import Attempt, Created, HistoryRow, Lane, Owed
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.event import Event
@@ -39,12 +41,14 @@ class Shown:
     """A request as it may be seen: URL, headers in the order they were sent in, and its body.
 
     Of a chat's, `url` is its address, and `to` where its messages go, with a placeholder for the credential.
+    An `errand` was a call of AWS's API: `headers` is what was told beside the body.
     """
 
     url: str
     headers: tuple[tuple[str, str], ...] = field(repr=False)
     body: Body
     to: str = ""
+    errand: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,10 @@ class Inspect:
         stored = self.questions.reading.event(tenant, attempt.event_id, self.questions.clock.now_ms())
         body = self.showing.body(tenant, stored)
         event, owed = _as_then(tenant, rows, attempt, stored, body)
+        service = cloud.transport_of(sent.url)
+        if service is not None:
+            told = errands.again(sent.url, service, event, owed)
+            return Shown(sent.url, told, body, errand=True)
         if sent.form is SignatureForm.NONE:
             return self._message(sent, event, body)
         headers = requests.again(sent, event, owed, MASK)

@@ -9,6 +9,7 @@ from chalicelib.application.auditing import Recorder
 from chalicelib.application.ports import Bell, Bells, Clock, Dice, Generations, Owing, Replaying, StoredEvent
 from chalicelib.application.questions import Questions
 from chalicelib.domain.audit import Action, Actor, Difference
+from chalicelib.domain.cloud.address import queue_of
 from chalicelib.domain.delivery import Created, HistoryRow, Status, status_of
 from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.errors import ErrorCode, RelayError
@@ -36,7 +37,7 @@ class Replay:
         if status_of(rows, leased=False) is Status.PENDING:
             raise pending(delivery_id)
         now_ms = self.clock.now_ms()
-        event_type = self._may_be_sent(tenant, found.endpoint_id, rows[0].event_id)
+        endpoint, event_type = self._may_be_sent(tenant, found.endpoint_id, rows[0].event_id)
         owing = Owing(*next_generation(ancestor(tenant, found, event_type), now_ms))
         self.store.expect(tenant, found.endpoint_id, now_ms)
         change = Difference({"generation": rows[-1].generation}, {"generation": owing.created.generation})
@@ -44,11 +45,14 @@ class Replay:
         record = recorder.record(by, Action.DELIVERY_REPLAYED, (tenant, delivery_id), change)
         if not self.store.begin(owing, now_ms, record):
             raise pending(delivery_id)
-        self.bells.ring([Bell(owing.owed.lane, now_ms)])
+        self.bells.ring([Bell(owing.owed.lane, now_ms, queue=queue_of(endpoint.transport))])
         return owing.created
 
-    def _may_be_sent(self, tenant: str, endpoint_id: str, event_id: str) -> str:
-        """Give the event's type, or raise RelayError: what would only end again is refused at once."""
+    def _may_be_sent(self, tenant: str, endpoint_id: str, event_id: str) -> tuple[Endpoint, str]:
+        """Give the endpoint and the event's type, or raise RelayError.
+
+        What would only end again is refused at once.
+        """
         endpoint = self.questions.endpoints.get(tenant, endpoint_id)
         if endpoint is None or endpoint.state is EndpointState.DELETED:
             raise deleted()
@@ -57,7 +61,7 @@ class Replay:
             raise payload_expired()
         if not takes(endpoint, stored.event.type):
             raise not_subscribed(stored.event.type)
-        return stored.event.type
+        return endpoint, stored.event.type
 
     def _has_bytes(self, stored: StoredEvent) -> bool:
         return not stored.payload_key or self.questions.payloads.get(stored.payload_key) is not None

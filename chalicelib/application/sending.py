@@ -23,6 +23,8 @@ from chalicelib.domain import gate as gates
 from chalicelib.domain import request as requests
 from chalicelib.domain.chat import message
 from chalicelib.domain.chat.platform import OFFICIAL, Origins, is_chat
+from chalicelib.domain.cloud import message as errands
+from chalicelib.domain.cloud.address import in_cloud
 from chalicelib.domain.delivery import Again, Dead, Lane, Owed, after_unknown, owed_of_key
 from chalicelib.domain.ending import decided
 from chalicelib.domain.endpoint import Endpoint, EndpointState
@@ -52,7 +54,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """Starts the sends of admitted lanes."""
+    """Starts the sends of admitted lanes: those over HTTP, or with `cloud` those to AWS alone."""
 
     work: Work
     settlement: Settlement
@@ -62,6 +64,7 @@ class Sending:
     request_timeout_ms: int
     payload_max: int
     origins: Origins = OFFICIAL
+    cloud: bool = False
 
     def start(self, visits: Sequence[Visit], outbox: Outbox) -> Started:
         """Re-read what the visits may start now and start each send that may still be made."""
@@ -113,6 +116,9 @@ class Sending:
         if stored is None or endpoint is None or endpoint.state is EndpointState.DISABLED:
             visit.granted = []
             return
+        if in_cloud(endpoint.transport) is not self.cloud:
+            visit.pass_on()
+            return
         request = self._request(stored, endpoint, owed)
         if isinstance(request, DeathReason):
             self.settlement.give_up(visit, owed, request)
@@ -138,6 +144,8 @@ class Sending:
         if body is None or reason is not None:
             return reason or DeathReason.EXPIRED
         whole = replace(event, body=body)
+        if in_cloud(endpoint.transport):
+            return errands.build(endpoint, whole, owed)
         now_s = self.clock.now_ms() // 1000
         if is_chat(endpoint.transport):
             (sealed,) = endpoint.live_secrets(now_s)

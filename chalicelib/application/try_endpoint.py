@@ -25,6 +25,7 @@ from chalicelib.application.ports import (
 from chalicelib.application.questions import Delivery, Questions
 from chalicelib.domain import event as events
 from chalicelib.domain import ids
+from chalicelib.domain.cloud.address import queue_of
 from chalicelib.domain.delivery import Created, Lane, Owed
 from chalicelib.domain.endpoint import REPLAY_LANE, Endpoint, EndpointState
 from chalicelib.domain.errors import ErrorCode, RelayError
@@ -63,7 +64,7 @@ class TryEndpoint:
         (failure,) = self.capturing.commit([Capture(stored, (owing,))], now_ms // 1000)
         if isinstance(failure, Unavailable):
             raise failure
-        self.bells.ring([Bell(owing.owed.lane, now_ms)])
+        self.bells.ring([Bell(owing.owed.lane, now_ms, queue=queue_of(endpoint.transport))])
         delivery_id = owing.owed.delivery_id
         self._wait(tenant, endpoint_id, delivery_id, now_ms + WAIT_MS)
         return self.questions.delivery(tenant, delivery_id)

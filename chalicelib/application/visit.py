@@ -82,7 +82,7 @@ class Visit:
     `held`: it was, since it was last let in. `granted` are rows it may still send under its lease, each
     with the moment (Unix µs) from which it may; `admitted_us` is when it was let in, `last_us` the moment
     of the last that was started. `died`: under this lease a delivery was given up on, `refused`: for its
-    address.
+    address. `elsewhere`: what sends to its endpoint is another function, to whose queue it is rung on.
     """
 
     call: Call
@@ -107,6 +107,7 @@ class Visit:
     told: list[Told] = field(default_factory=list)
     died: bool = False
     refused: bool = False
+    elsewhere: bool = False
 
     @property
     def lane(self) -> Lane:
@@ -158,6 +159,12 @@ class Visit:
         count = 1 if self.lane.ordered else ripe
         taken, self.granted = self.granted[:count], self.granted[count:]
         return taken
+
+    def pass_on(self) -> None:
+        """Send nothing here: the lane is rung on the queue of its endpoint."""
+        self.stop()
+        self.more = True
+        self.elsewhere = True
 
     def stop(self) -> None:
         """Start nothing more under this lease; what was granted stays owed."""

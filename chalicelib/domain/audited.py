@@ -36,6 +36,7 @@ def endpoint(of: Endpoint) -> dict[str, object]:
         "headers": {name: MASK for name, _ in of.headers},
         "auth": _auth(of.auth),
         "filter": pattern.written(of.filter),
+        "role": of.role or None,
         "state": of.state.value,
         "state_reason": of.state_reason or None,
         "skipped_before": event_time(of.skip_before_ms) if of.skip_before_ms else None,

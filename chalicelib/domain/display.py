@@ -10,6 +10,7 @@ from html import escape
 from urllib.parse import quote, unquote, urlsplit
 
 from chalicelib.domain.chat import platform
+from chalicelib.domain.cloud import address
 from chalicelib.domain.secret import MASK, Secret
 
 WORD_MIN = 6  # less is masked nowhere: it would mask half of any text, and guards nothing
@@ -22,9 +23,10 @@ def displayed_url(url: str) -> str:
     """Give the display form of a URL: scheme, host, port and path, its token-like segments masked.
 
     Values of the query are masked always, and so is a parameter without a name. What cannot be read as
-    a URL is masked whole. A chat's address has nothing to hide. Source: docs/decisions/0014.
+    a URL is masked whole. The address of a chat, a queue or a bus has
+    nothing to hide. Source: docs/decisions/0014.
     """
-    if platform.transport_of(url):
+    if platform.transport_of(url) or address.transport_of(url):
         return url
     try:
         parts = urlsplit(url)
@@ -40,7 +42,7 @@ def displayed_url(url: str) -> str:
 
 def url_tokens(url: str) -> tuple[Secret, ...]:
     """Give what the display form of a URL hides, as it stands there."""
-    if platform.transport_of(url):
+    if platform.transport_of(url) or address.transport_of(url):
         return ()
     parts = urlsplit(url)
     segments = [each for each in parts.path.split("/") if _token_like(each)]

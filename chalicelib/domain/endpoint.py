@@ -44,6 +44,8 @@ class Transport(StrEnum):
     TELEGRAM = "telegram"
     DISCORD = "discord"
     SLACK = "slack"
+    SQS = "sqs"
+    EVENTBRIDGE = "eventbridge"
 
 
 class Ordering(StrEnum):
@@ -107,7 +109,8 @@ class Endpoint:
 
     `state_ms` is since when its state is what it is, 0 for from the beginning. What was received before
     `skip_before_ms` its owner has skipped. `lanes_before` is how many lanes it ever had. `filter`
-    is a payload filter as `pattern.admitted` gives it, empty for none.
+    is a payload filter as `pattern.admitted` gives it, empty for none; `role` the ARN of the role by which
+    a queue or bus of AWS is reached, empty for others.
     """
 
     tenant: str
@@ -132,6 +135,7 @@ class Endpoint:
     lanes_before: int = 0
     filter: str = ""
     auth: Auth[WrappedSecret] | None = None
+    role: str = ""
 
     @property
     def ordered(self) -> bool:
@@ -196,11 +200,11 @@ class Endpoint:
     def overlap_ended(self, now_ms: int, within_s: int = 0) -> "Endpoint | None":
         """Give it with its previous key signing for so many seconds at most; None when it does not anyway."""
         expires_at = now_ms // 1000 + within_s
-        newest, *others = self.secrets
+        newest, others = self.secrets[:1], self.secrets[1:]
         if not any(each.expires_at is None or each.expires_at > expires_at for each in others):
             return None
         previous = tuple(replace(each, expires_at=expires_at) for each in others if within_s)
-        return replace(self, secrets=(newest, *previous)).next_to(self, now_ms)
+        return replace(self, secrets=(*newest, *previous)).next_to(self, now_ms)
 
     def live_secrets(self, now_s: int) -> tuple[WrappedSecret, ...]:
         """Give the secrets that sign at a moment (Unix seconds), newest first."""

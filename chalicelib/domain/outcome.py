@@ -44,6 +44,7 @@ class Fault(StrEnum):
     REFUSED = "refused"
     BAD_URL = "bad_url"
     TOKEN_FAILED = "token_failed"  # noqa: S105 - the word for a fault
+    ACCESS_DENIED = "access_denied"
 
 
 class DeathReason(StrEnum):
@@ -110,6 +111,7 @@ BEFORE_SENDING = frozenset(
         Fault.CERTIFICATE_EXPIRED,
         Fault.CERTIFICATE_NAME,
         Fault.TOKEN_FAILED,
+        Fault.ACCESS_DENIED,
     }
 )
 """Faults that stand before anything is sent."""

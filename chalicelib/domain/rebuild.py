@@ -10,6 +10,7 @@ from itertools import takewhile
 from typing import Any
 
 from chalicelib.domain import gate as gates
+from chalicelib.domain.cloud.address import queue_of
 from chalicelib.domain.delivery import Attempt, Created, Ended, HistoryRow, Lane, Owed
 from chalicelib.domain.endpoint import Endpoint, EndpointState
 from chalicelib.domain.gate import Gate, HoldReason, Rules, Spell
@@ -80,6 +81,7 @@ def gate_again(endpoint: Endpoint, lanes: Iterable[str], holds: Holds, rules: Ru
     return {
         **record,
         "lanes": max(limits.lanes, used),
+        "queue": queue_of(endpoint.transport).value,
         "ramp_from": holds.now,
         **gates.perhaps_died(holds.now),  # what its owner had still to be told stood in the lost one
         "held_sum": holds.total,

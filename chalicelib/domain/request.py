@@ -6,12 +6,13 @@ The contract is DESIGN §6; a test freezes it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from chalicelib.domain import signing
 from chalicelib.domain.auth import AUTHORIZATION, Auth, basic_value
 from chalicelib.domain.delivery import Owed
 from chalicelib.domain.display import displayed_url, masked, url_tokens
-from chalicelib.domain.endpoint import Endpoint
+from chalicelib.domain.endpoint import Endpoint, Transport
 from chalicelib.domain.event import Event
 from chalicelib.domain.outcome import Reply
 from chalicelib.domain.secret import Secret
@@ -23,12 +24,24 @@ METHOD = "POST"
 
 
 @dataclass(frozen=True, slots=True)
+class Errand:
+    """A request that is a call of AWS's API: by which role, for whom, its parameters, and their bytes."""
+
+    transport: Transport
+    role: str
+    external_id: str
+    parameters: Mapping[str, Any] = field(repr=False)
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A request as it will be sent: URL, headers in order, the body's exact bytes, and the method.
 
     `custom` are the headers of its endpoint's owner, sent after Relay's own; `signed_with` the secrets;
     `signer` what signs it once more for a redirect; `address` stands for a URL that is built around a
     secret; `auth` is what its endpoint is authenticated with.
+    With an `errand` it is no HTTP request of Relay's own.
     """
 
     url: str = field(repr=False)
@@ -40,6 +53,7 @@ class Request:
     signer: Signer | None = field(default=None, repr=False)
     address: str = ""
     auth: Auth[Secret] | None = field(default=None, repr=False)
+    errand: Errand | None = None
 
     @property
     def all_headers(self) -> tuple[tuple[str, str], ...]:
@@ -58,9 +72,9 @@ class Request:
 def build(endpoint: Endpoint, event: Event, owed: Owed, keys: Sequence[SigningKey], now_s: int) -> Request:
     """Build and sign the request of a delivery's next attempt; `keys` newest first, now in Unix s."""
     signer = Signer(endpoint.signature, tuple(keys), owed.delivery_id)
-    headers = _headers(signer.headers(now_s, event.body), event, owed, f"Relay/{VERSION}")
+    named = headers(signer.headers(now_s, event.body), event, owed, f"Relay/{VERSION}")
     secrets = tuple(each.secret if isinstance(each, Ed25519Key) else each for each in keys)
-    return Request(endpoint.url, tuple(headers.items()), event.body, endpoint.headers, secrets, signer=signer)
+    return Request(endpoint.url, tuple(named.items()), event.body, endpoint.headers, secrets, signer=signer)
 
 
 def authorized(request: Request, auth: Auth[Secret] | None) -> Request:
@@ -97,11 +111,12 @@ def again(sent: Sent, event: Event, owed: Owed, mask: str) -> tuple[tuple[str, s
     The values of custom headers are masked.
     """
     identity = signing.identity_headers(sent.form, owed.delivery_id, sent.timestamp, sent.signature)
-    headers = _headers(identity, event, owed, sent.agent)
-    return (*headers.items(), *((name, mask) for name in sent.custom))
+    named = headers(identity, event, owed, sent.agent)
+    return (*named.items(), *((name, mask) for name in sent.custom))
 
 
-def _headers(identity: Mapping[str, str], event: Event, owed: Owed, agent: str) -> dict[str, str]:
+def headers(identity: Mapping[str, str], event: Event, owed: Owed, agent: str) -> dict[str, str]:
+    """Write the headers of a delivery's next attempt, those that say whose it is first."""
     return {
         **identity,
         "Relay-Event-Id": event.id,

@@ -1,19 +1,23 @@
 """The deliver functions: bells in, a partial batch answer out."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
 from chalicelib import bootstrap
 from chalicelib.application.batch import AFTER_FAILURE_S
-from chalicelib.application.deliver import calls_of
+from chalicelib.application.deliver import Deliver, calls_of
 from chalicelib.application.ports import Bell
 from chalicelib.telemetry import log_attempt
 from chalicelib.wire import bell as bells
 from chalicelib.wire.bell import NotABellError
 
 
-def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - Lambda's context has no type
+def handle(
+    event: dict[str, Any],
+    context: Any,  # noqa: ANN401 - Lambda's context has no type
+    use: Callable[[], Deliver] | None = None,
+) -> dict[str, Any]:
     """Work off a batch of bells; those that stay in the queue are named in the answer.
 
     What is no bell is logged and deleted: it can never become one. When our own infrastructure
@@ -24,7 +28,8 @@ def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN4
     rung = _bells(records)
     try:
         receipts = bootstrap.receipts(queue_arn)
-        report = bootstrap.deliver().run(calls_of(rung), receipts, context.get_remaining_time_in_millis)
+        deliver = (use or bootstrap.deliver)()
+        report = deliver.run(calls_of(rung), receipts, context.get_remaining_time_in_millis)
     except Exception as error:  # noqa: BLE001 - the handler's border
         bootstrap.log().exception("deliver.failed", exc_info=error)
         undone = [receipt for _, receipt in rung]
@@ -36,6 +41,11 @@ def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN4
     for attempted in report.attempted:
         log_attempt(log, attempted)
     return _answer(records, report.kept)
+
+
+def handle_cloud(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
+    """Work off a batch of bells of endpoints that are in AWS."""
+    return handle(event, context, bootstrap.deliver_cloud)
 
 
 def _bells(records: list[dict[str, Any]]) -> list[tuple[Bell, str]]:

@@ -49,7 +49,7 @@ def patch(asked: Asked, endpoint_id: str) -> Response:
     given = bodies.parse(bodies.EndpointPatch, asked.body)
     new = manage.checked(bodies.patched(old, given))
     credential = bodies.moved_credential(old, given)
-    if new.url != old.url:
+    if (new.url, new.role) != (old.url, old.role):
         asked.elevated(ElevatedAction.URL_CHANGE)
     if credential:
         new = manage.entrusted(new, credential)

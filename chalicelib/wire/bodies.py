@@ -20,12 +20,13 @@ from chalicelib.domain import pattern as filters
 from chalicelib.domain.backoff import RetryProfile
 from chalicelib.domain.bulk_replay import Wanted
 from chalicelib.domain.chat.platform import PLATFORMS, is_chat
+from chalicelib.domain.cloud.address import in_cloud
 from chalicelib.domain.delivery import Status
 from chalicelib.domain.endpoint import Backlog, Endpoint, Limits, Ordering, Transport, header_fault
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import MASK, Secret
 from chalicelib.domain.signing import IDENTITY, SignatureForm, SignatureKey
-from chalicelib.wire import chats
+from chalicelib.wire import chats, clouds
 from chalicelib.wire.auths import AuthBody
 
 BODY_MAX = 131_072
@@ -78,6 +79,7 @@ EndedChoice = Annotated[Choice, one_of(_ENDED)]
 KeyChoice = Annotated[Choice, one_of(SignatureKey)]
 Moment = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 Url = Annotated[str, WithJsonSchema({"type": "string", "examples": ["https://example.com/hook"]})]
+RoleArn = Annotated[str, StringConstraints(max_length=128)]
 Credential = Annotated[str, StringConstraints(max_length=256)]
 
 
@@ -101,6 +103,7 @@ class EndpointBody(BaseModel):
     filter: Filter | None = None
     secret: Credential | None = None
     auth: AuthBody | None = None
+    role: RoleArn | None = None
 
 
 class EndpointPatch(BaseModel):
@@ -121,6 +124,7 @@ class EndpointPatch(BaseModel):
     filter: Filter | None = None
     secret: Credential | None = None
     auth: AuthBody | None = None
+    role: RoleArn | None = None
 
 
 class BulkReplayBody(BaseModel):
@@ -222,7 +226,7 @@ def checked(model: type[Model], value: object) -> Model:
 def endpoint_of(tenant: str, body: EndpointBody) -> Endpoint:
     """Make the draft of an endpoint; its id, secret and time are still to come."""
     transport = choice(Transport, body.transport, "transport")
-    chats.check_fields(transport, body.model_dump(exclude_unset=True))
+    _check_fields(transport, body.model_dump(exclude_unset=True))
     return Endpoint(
         tenant=tenant,
         id="",
@@ -234,15 +238,27 @@ def endpoint_of(tenant: str, body: EndpointBody) -> Endpoint:
         limits=_limits(body, transport),
         ordering=choice(Ordering, body.ordering, "ordering"),
         retry_profile=choice(RetryProfile, body.retry_profile, "retry_profile"),
-        signature=SignatureForm.NONE if is_chat(transport) else _form(body.signature),
+        signature=_form_of(transport, body.signature),
         headers=custom_headers(body.headers),
         filter=filters.admitted(body.filter) if body.filter is not None else "",
+        role=body.role or "",
     )
 
 
+def _check_fields(transport: Transport, given: Mapping[str, object]) -> None:
+    clouds.check_fields(transport, given)
+    chats.check_fields(transport, given)
+
+
+def _form_of(transport: Transport, text: str) -> SignatureForm:
+    return SignatureForm.NONE if is_chat(transport) or in_cloud(transport) else _form(text)
+
+
 def new_key(body: EndpointBody) -> NewKey:
-    """Read which kind of key a new endpoint is to have, or the credential given for a chat."""
+    """Read which kind of key a new endpoint is to have, or the credential given for a chat; or none."""
     transport = choice(Transport, body.transport, "transport")
+    if in_cloud(transport):
+        return None
     if is_chat(transport):
         return chats.credential(transport, body.secret)
     return choice(SignatureKey, body.signature_key, "signature_key")
@@ -272,7 +288,7 @@ def moved_credential(old: Endpoint, body: EndpointPatch) -> Secret | None:
 def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
     """Lay a patch over an endpoint, all but its `auth`; a new URL needs that and custom headers again."""
     given = body.model_dump(exclude_none=True)
-    chats.check_fields(old.transport, given)
+    _check_fields(old.transport, given)
     if "filter" in body.model_fields_set:
         given["filter"] = body.filter
     if choice(Ordering, given.get("ordering", old.ordering.value), "ordering") is not old.ordering:
@@ -291,6 +307,7 @@ def patched(old: Endpoint, body: EndpointPatch) -> Endpoint:
         "retry_profile": lambda text: choice(RetryProfile, text, "retry_profile"),
         "signature": _form,
         "headers": custom_headers,
+        "role": str,
         "filter": lambda value: filters.admitted(value) if value is not None else "",
     }
     fields = {name: read(given[name]) for name, read in changes.items() if name in given}
@@ -319,6 +336,8 @@ def _check_entrusted_again(old: Endpoint, body: EndpointPatch) -> None:
 
 def replacement(transport: Transport, body: RotateBody) -> Secret | None:
     """Read the credential that replaces a chat's; None for endpoints whose keys are rotated."""
+    if in_cloud(transport):
+        raise clouds.no_rotation()
     chats.check_fields(transport, body.model_dump(exclude_none=True))
     return chats.credential(transport, body.secret) if is_chat(transport) else None
 

@@ -63,6 +63,8 @@ def services(emulator: str) -> Iterator[list[CallCounter]]:
         each.close()
     if bootstrap.sender.cache_info().currsize:
         _drop_connections(bootstrap.sender())
+    if bootstrap.cloud_sender.cache_info().currsize:
+        bootstrap.cloud_sender().close()
     forget(*SHARED)
 
 

@@ -40,7 +40,7 @@ _KEPT = (
     "events", "owed", "history", "idempotency", "fanouts", "dead-letters", "endpoints", "subs", "gates",
 )  # fmt: skip
 _READS = frozenset({"BatchGetItem", "Decrypt", "GetItem", "GetObject", "GetQueueUrl", "Query"})
-SHARED = frozenset({"client", "json_service", "sender"})
+SHARED = frozenset({"client", "client_in", "json_service", "sender", "cloud_sender"})
 _NUMBERS = itertools.count(1)
 
 

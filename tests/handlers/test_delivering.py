@@ -19,7 +19,7 @@ EP = "ep_01a22a7c-5366-79c3-90eb-70e6bdfad2fa"
 EVT = "evt_01a22a7c-5366-79c3-90eb-70e6bdfad2fa"
 BARE = "01a22a7c-5366-79c3-90eb-70e6bdfad2fa"
 LANE = f"default#{EP}#0"
-ALL_QUEUES = ["shard-0", "shard-1", "shard-2", "shard-3", "slow", "hot-0", "replay"]
+ALL_QUEUES = ["shard-0", "shard-1", "shard-2", "shard-3", "slow", "hot-0", "cloud", "replay"]
 
 
 @pytest.fixture

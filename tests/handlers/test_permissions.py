@@ -326,6 +326,20 @@ def test_deliver_of_a_queue_apart_takes_its_bells_and_rings_any(
     watch.deliver(queue)
 
 
+def test_deliver_to_aws_opens_no_secret_and_lanes_of_its_own_are_passed_on_to_it(watch: Watch) -> None:
+    relay = watch.relay
+    account = relay.arn("cloud").split(":")[4]
+    url = relay.aws("sqs").create_queue(QueueName=f"{relay.made.prefix}theirs")["QueueUrl"]
+    arn = f"arn:aws:sqs:us-east-1:{account}:{relay.made.prefix}theirs"
+    role = f"arn:aws:iam::{account}:role/relay-deliver-x"
+    relay.endpoint(url=arn, role=role, transport="sqs")
+    relay.event()
+    assert ("CloudQueue", "", "sqs:SendMessage") in watch.deliver("shard-0")
+    asked = watch.deliver("cloud")
+    assert not {action for _, _, action in asked if action.startswith("kms:")}
+    assert len(relay.aws("sqs").receive_message(QueueUrl=url)["Messages"]) == 1
+
+
 def test_deliver_hands_on_an_hour_and_disables_what_has_failed_for_days(
     watch: Watch, receiver: Receiver
 ) -> None:

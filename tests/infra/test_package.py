@@ -46,7 +46,7 @@ def test_every_mapping_takes_partial_batch_answers(template: dict[str, Any]) -> 
 def test_no_mapping_of_a_fifo_queue_waits_for_a_batch(template: dict[str, Any]) -> None:
     queues = of_type(template, QUEUE)
     fifo = [source for source in sources(template).values() if queues[queue_of(source)].get("FifoQueue")]
-    assert len(fifo) == 7
+    assert len(fifo) == 8
     assert not [source for source in fifo if "MaximumBatchingWindowInSeconds" in source]
 
 
@@ -59,7 +59,7 @@ def test_messages_stay_hidden_for_six_timeouts(template: dict[str, Any]) -> None
 
 def test_fifo_queues_keep_their_attributes_when_merged(template: dict[str, Any]) -> None:
     fifo = [queue for queue in of_type(template, QUEUE).values() if queue.get("FifoQueue")]
-    assert len(fifo) == 7
+    assert len(fifo) == 8
     for queue in fifo:
         assert queue["DeduplicationScope"] == "messageGroup"
         assert queue["FifoThroughputLimit"] == "perMessageGroupId"

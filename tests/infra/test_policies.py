@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from infra import policy
-from infra.functions import FUNCTIONS, READ, Function
+from infra.functions import FUNCTIONS, READ, ROLES_OF_OTHERS, Function
 from infra.template import HERE
 from tests.infra.lookup import QUEUE, of_type
 
@@ -56,10 +56,11 @@ def test_no_action_is_a_wildcard(function: Function) -> None:
 
 
 @EACH
-def test_no_resource_is_a_wildcard_but_log_streams_and_payloads(function: Function) -> None:
+def test_no_resource_is_a_wildcard_but_log_streams_payloads_and_roles_of_others(function: Function) -> None:
     for resource in (statement["Resource"] for statement in statements(function)):
         text = resource.get("Fn::Sub", "")
         whole = text.removesuffix(":*") if ":log-group:" in text else text
+        whole = whole.replace(ROLES_OF_OTHERS, "")
         for bucket in ("PayloadsBucket", "AuditBucket"):
             whole = whole.replace(f"${{{bucket}.Arn}}/*", "")
         assert "*" not in whole
@@ -68,7 +69,17 @@ def test_no_resource_is_a_wildcard_but_log_streams_and_payloads(function: Functi
 @EACH
 def test_every_resource_is_one_of_the_template(function: Function, source: dict[str, Any]) -> None:
     for grant in function.grants:
-        assert grant.resource in source["Resources"]
+        assert grant.resource in {*source["Resources"], ROLES_OF_OTHERS}
+
+
+def test_one_function_alone_assumes_roles_and_only_those_named_for_relay() -> None:
+    assert ROLES_OF_OTHERS == "arn:${AWS::Partition}:iam::*:role/relay-deliver-*"
+    assuming = {
+        name: [each for each in statements(function) if "sts:AssumeRole" in each["Action"]]
+        for name, function in NAMED.items()
+    }
+    alone = {"Effect": "Allow", "Action": ["sts:AssumeRole"], "Resource": {"Fn::Sub": ROLES_OF_OTHERS}}
+    assert {name: found for name, found in assuming.items() if found} == {"deliver_cloud": [alone]}
 
 
 @EACH
@@ -109,7 +120,8 @@ def test_only_the_api_wraps_secrets_and_only_senders_unwrap_them() -> None:
         name for name, function in NAMED.items() if "kms:Decrypt" in allowed(function, arn("SecretsKey"))
     }
     assert wraps == {"api_handler"}
-    assert unwraps == wraps | {name for name in NAMED if name.startswith("deliver_")}
+    senders = {name for name in NAMED if name.startswith("deliver_")}
+    assert unwraps == wraps | senders - {"deliver_cloud"}, "what is in AWS has no secret"
 
 
 def test_only_the_api_writes_subscriptions_and_keys_and_only_a_purge_removes_them() -> None:

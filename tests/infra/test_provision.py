@@ -33,6 +33,7 @@ SHORT_QUEUES = {
     "shard-3",
     "slow",
     "hot-0",
+    "cloud",
     "replay",
     "replays",
     "delayed",

@@ -31,7 +31,8 @@ KEYS = {
     "relay-purges": PAIR,
 }
 FIFO = {
-    f"relay-{name}.fifo" for name in ("shard-0", "shard-1", "shard-2", "shard-3", "slow", "hot-0", "replay")
+    f"relay-{name}.fifo"
+    for name in ("shard-0", "shard-1", "shard-2", "shard-3", "slow", "hot-0", "cloud", "replay")
 }
 STANDARD = {"relay-delayed", "relay-fan-out", "relay-endings", "relay-replays"}
 ONLY_HERE = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}

@@ -10,6 +10,7 @@ from chalicelib.application.ports import Page, Unavailable
 from chalicelib.domain import audit
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change, Op, Test
+from chalicelib.domain.cloud.address import queue_of
 from chalicelib.domain.ending import begun_by
 from chalicelib.domain.endpoint import ORDERED_MAX, Endpoint, EndpointState
 from chalicelib.domain.gate import HoldReason, Occasion, Rules, Spell
@@ -38,7 +39,9 @@ class DynamoEndpoints:
             limits.rate_per_second, limits.burst, limits.max_concurrency, rules=self._rules
         )
         look = gates.alerted(endpoint.created_ms * 1000) if _expires(endpoint) else {}
-        gate = {**fresh, "lanes": limits.lanes, **({"ordered": 1} if endpoint.ordered else {}), **look}
+        queue = queue_of(endpoint.transport).value
+        ordered = {"ordered": 1} if endpoint.ordered else {}
+        gate = {**fresh, "lanes": limits.lanes, "queue": queue, **ordered, **look}
         owner = (endpoint.tenant, endpoint.id)
         writes: list[Write] = [
             Insert(keys.endpoint(*owner), rows.endpoint_row(endpoint)),

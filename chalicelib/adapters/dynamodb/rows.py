@@ -267,6 +267,7 @@ def endpoint_row(endpoint: Endpoint) -> dict[str, Any]:
         "lanes_before": endpoint.lanes_before,
         **({"filter": endpoint.filter} if endpoint.filter else {}),
         **({"auth": auth_value(endpoint.auth)} if endpoint.auth else {}),
+        **({"role": endpoint.role} if endpoint.role else {}),
     }
 
 
@@ -295,6 +296,7 @@ def endpoint_of(record: Record) -> Endpoint:
         record.get("lanes_before", 0),
         record.get("filter", ""),
         auth_of(record.get("auth")),
+        record.get("role", ""),
     )
 
 

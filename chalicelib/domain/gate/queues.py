@@ -1,5 +1,6 @@
 """Queues by behaviour: an endpoint that times out rings on `slow`, one with very many sends on a `hot` one.
 
+What lies in AWS accounts of others is on `cloud` for good, whose function alone may assume their roles.
 Moving is one write. It needs no drain, since any bell in any queue picks the lane's next row.
 """
 
@@ -17,6 +18,8 @@ _MINUTE = 60 * SECOND
 def queue_for(gate: Gate) -> Queue:
     """Say where an endpoint should ring from now on."""
     match gate.queue:
+        case Queue.CLOUD:
+            return Queue.CLOUD
         case Queue.SLOW:
             return Queue.SHARD if gate.answers >= ANSWERS_TO_RETURN else Queue.SLOW
         case _ if gate.streak >= TIMEOUTS_TO_SLOW:

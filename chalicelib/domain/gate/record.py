@@ -36,11 +36,12 @@ class HoldReason(StrEnum):
 
 
 class Queue(StrEnum):
-    """Where an endpoint's lanes ring: on its shard, or apart for how it behaves."""
+    """Where an endpoint's lanes ring: on its shard, or apart for how it behaves or what sends to it."""
 
     SHARD = ""
     SLOW = "slow"
     HOT = "hot-0"
+    CLOUD = "cloud"
 
 
 @dataclass(frozen=True, slots=True)

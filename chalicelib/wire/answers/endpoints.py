@@ -10,6 +10,7 @@ from chalicelib.application.rotate import Rotated
 from chalicelib.application.signing_keys import MadeKey
 from chalicelib.domain import pattern
 from chalicelib.domain.backoff import RetryProfile
+from chalicelib.domain.cloud.address import external_id, in_cloud
 from chalicelib.domain.display import displayed_url
 from chalicelib.domain.endpoint import Endpoint, EndpointState, Ordering, Transport
 from chalicelib.domain.request import event_time
@@ -31,7 +32,7 @@ _NAMED_MAX = 5
 
 
 class EndpointAnswer(TypedDict):
-    """An endpoint; its ETag is what a change must name."""
+    """An endpoint; its ETag is what a change must name. `role` and `external_id` are of what is in AWS."""
 
     id: str
     url: str
@@ -49,6 +50,8 @@ class EndpointAnswer(TypedDict):
     headers: dict[str, str]
     auth: AuthAnswer | None
     filter: dict[str, Any] | None
+    role: str | None
+    external_id: str | None
     state: EndpointState
     state_reason: str | None
     created_at: Time
@@ -61,11 +64,15 @@ class Warned(TypedDict):
     warnings: NotRequired[list[str]]
 
 
-class CreatedEndpointAnswer(EndpointAnswer, Warned):
-    """A new endpoint with its secret, this once; of a key pair only the public key, of a chat neither."""
+class NewKeyAnswer(TypedDict):
+    """A new key: its secret, this once, or of a key pair the public key."""
 
     secret: str | None
     public_key: str | None
+
+
+class CreatedEndpointAnswer(EndpointAnswer, NewKeyAnswer, Warned):
+    """A new endpoint with its secret, this once; of a key pair only the public key, of others neither."""
 
 
 class RotatedAnswer(TypedDict):
@@ -120,6 +127,8 @@ def endpoint(of: Endpoint) -> EndpointAnswer:
         "headers": {name: MASK for name, _ in of.headers},
         "auth": auth(of.auth),
         "filter": pattern.written(of.filter),
+        "role": of.role or None,
+        "external_id": external_id(of.tenant) if in_cloud(of.transport) else None,
         "state": of.state,
         "state_reason": of.state_reason or None,
         "created_at": event_time(of.created_ms),
@@ -127,7 +136,7 @@ def endpoint(of: Endpoint) -> EndpointAnswer:
     }
 
 
-def created_endpoint(of: Endpoint, key: MadeKey, beside: Sequence[str] = ()) -> CreatedEndpointAnswer:
+def created_endpoint(of: Endpoint, key: MadeKey | None, beside: Sequence[str] = ()) -> CreatedEndpointAnswer:
     """Show a new endpoint with its secret, this once, and what its owner should know of it.
 
     `beside` names endpoints that lead to the same place.
@@ -136,7 +145,14 @@ def created_endpoint(of: Endpoint, key: MadeKey, beside: Sequence[str] = ()) -> 
     if beside:
         warnings.append(SAME_PLACE.format(others=", ".join(beside[:_NAMED_MAX])))
     warned: Warned = {"warnings": warnings} if warnings else {}
-    return {**endpoint(of), "secret": _shown(key), "public_key": key.wrapped.public_key or None, **warned}
+    return {**endpoint(of), **_secret(key), **warned}
+
+
+def _secret(key: MadeKey | None) -> NewKeyAnswer:
+    """Show a new key once; what is in AWS has none."""
+    if key is None:
+        return {"secret": None, "public_key": None}
+    return {"secret": _shown(key), "public_key": key.wrapped.public_key or None}
 
 
 def rotated(of: Rotated) -> RotatedAnswer:

@@ -36,6 +36,12 @@ class RequestAnswer(TypedDict):
     size_bytes: int | None
 
 
+_CALL = (
+    "This was a call of AWS's API under your role, which no line of curl makes again: what was told"
+    " beside the body stands as its headers."
+)
+
+
 class InspectedAnswer(TypedDict):
     """An attempt's request, or in `notes` why there is none, and the line that sends it once more."""
 
@@ -86,7 +92,7 @@ def _request(of: Shown) -> RequestAnswer:
 
 
 def _curl(of: Shown, to: str | None) -> str | None:
-    if of.body.shown is BodyShown.GONE:
+    if of.body.shown is BodyShown.GONE or of.errand:
         return None
     if of.to:
         hidden = of.body.shown is BodyShown.HIDDEN
@@ -99,7 +105,9 @@ def _notes(of: Inspected, attempt: Attempt | None) -> list[str]:
     if isinstance(of.request, NoRequest):
         return [_why_none(of.request, attempt)]
     said = [_of_message(of.request.body) if of.request.to else _of_body(of.request.body, of.event_id)]
-    if not of.request.to and len(of.request.body.exact) > curl.INLINE_MAX:
+    if of.request.errand:
+        said.append(_CALL)
+    elif not of.request.to and len(of.request.body.exact) > curl.INLINE_MAX:
         said.append(f"The body is too long for a line. {_fetch(of.event_id)}")
     if attempt is not None and attempt.status is None:
         said.append("No answer came, so it may or may not have arrived.")

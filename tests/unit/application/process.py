@@ -185,6 +185,10 @@ class Process:
     @property
     def deliver(self) -> Deliver:
         """Give the use case with the world's sender of this moment."""
+        return self.delivering(cloud=False)
+
+    def delivering(self, *, cloud: bool) -> Deliver:
+        """Give the use case of the functions that send over HTTP, or of the one that sends to AWS."""
         world = self.world
         return Deliver(
             self.work,
@@ -197,4 +201,5 @@ class Process:
             world.dice,
             world.sender.timeout_ms,
             world.limits.payload_max,
+            cloud=cloud,
         )

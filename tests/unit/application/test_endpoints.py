@@ -27,6 +27,7 @@ def refusal(code: ErrorCode) -> AbstractContextManager[object]:
 
 def test_a_secret_is_shown_once_and_stored_wrapped(world: World, manage: ManageEndpoints) -> None:
     registered = manage.register(DRAFT, BY)
+    assert registered.key is not None
     secret = registered.key.secret
     assert secret is not None
     stored = world.now(registered.endpoint)

@@ -196,6 +196,7 @@ def test_an_endpoint_that_asks_is_signed_for_with_a_key_pair_whose_private_part_
 ) -> None:
     draft = replace(example(signature=SignatureForm.STANDARD), tenant=TENANT, secrets=())
     made = world.usual.manage.register(draft, RELAY, SignatureKey.ED25519)
+    assert made.key is not None
     assert made.key.secret is None
     sent = send(world)
     assert is_signed_by(sent, made.key.wrapped.public_key)

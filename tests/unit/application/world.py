@@ -20,7 +20,7 @@ from chalicelib.domain.change import Record
 from chalicelib.domain.delivery import Attempt, Ended, HistoryRow, Lane, Owed
 from chalicelib.domain.endpoint import Endpoint, Limits
 from chalicelib.domain.errors import RelayError
-from chalicelib.domain.gate import Gate, Rules, Spell
+from chalicelib.domain.gate import Gate, Queue, Rules, Spell
 from chalicelib.domain.notice import Notice, NoticeRules
 from chalicelib.domain.tenant import Quotas
 from tests.fakes.faults import Killed
@@ -56,6 +56,11 @@ class Waiting:
     receipt: str
     visible_ms: int
     received: int = 0
+
+    @property
+    def cloud(self) -> bool:
+        """Say whether it is on the queue of what is in AWS, whose function alone sends there."""
+        return self.bell.queue is Queue.CLOUD
 
     @property
     def group(self) -> tuple[Lane, bool]:
@@ -172,10 +177,14 @@ class World:
         process.receipts.hidden.clear()
         ends_ms = self.clock.now_ms() + self.function_ms
         calls = calls_of([(each.as_received, each.receipt) for each in batch])
+        cloud = batch[0].cloud
+
+        def work_off(it: Process) -> Report:
+            deliver = it.delivering(cloud=cloud)
+            return deliver.run(calls, it.receipts, lambda: ends_ms - self.clock.now_ms())
+
         try:
-            report = self.run(
-                lambda it: it.deliver.run(calls, it.receipts, lambda: ends_ms - self.clock.now_ms()), process
-            )
+            report = self.run(work_off, process)
         except Unavailable:
             self._give_back(batch, process.receipts)
             return None
@@ -305,7 +314,8 @@ class World:
         """Receive as a FIFO queue gives: nothing of a group of which something is out of sight."""
         now_ms = self.clock.now_ms()
         blocked = {each.group for each in self.waiting if each.visible_ms > now_ms}
-        batch = [each for each in self.waiting if each.group not in blocked][:BATCH]
+        free = [each for each in self.waiting if each.group not in blocked]
+        batch = [each for each in free if each.cloud is free[0].cloud][:BATCH]
         for each in batch:
             each.visible_ms = now_ms + VISIBILITY_MS
             each.received += 1

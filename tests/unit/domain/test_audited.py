@@ -17,7 +17,7 @@ ENDPOINT = Endpoint(
     headers=(("X-Token", Secret("hidden-value")),),
     secrets=(WrappedSecret(b"wrapped"), WrappedSecret(b"older", 1_700_000_060)),
 )
-NOT_ITS_OWNERS = {"previous_secret_expires_at", "id", "version", "created_at"}
+NOT_ITS_OWNERS = {"previous_secret_expires_at", "external_id", "id", "version", "created_at"}
 BEYOND_ANSWERS = {"skipped_before", "secrets"}
 
 

@@ -119,6 +119,7 @@ FAULTS = {
     Fault.NO_RESPONSE: (R, FAILING, None),
     Fault.TOKEN_FAILED: (R, FAILING, None),
     Fault.PROTOCOL_ERROR: (R, FAILING, None),
+    Fault.ACCESS_DENIED: (R, FAILING, None),
     Fault.REFUSED: (P, NONE, DeathReason.REFUSED),
     Fault.BAD_URL: (P, NONE, DeathReason.REFUSED),
 }
