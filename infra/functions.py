@@ -216,7 +216,7 @@ def _replay_many() -> Function:
     }
     grants = (
         *_tables(tables),
-        *_queues(SEND, "ReplayQueue", "ReplaysQueue"),
+        *_queues(SEND, "ReplayQueue", "CloudQueue", "ReplaysQueue"),
         *_queues(RECEIVE, "ReplaysQueue"),
     )
     return Function("replay_many", 10, grants, "ReplaysQueue")

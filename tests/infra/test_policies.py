@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from infra import policy
-from infra.functions import FUNCTIONS, READ, ROLES_OF_OTHERS, Function
+from infra.functions import FUNCTIONS, READ, ROLES_OF_OTHERS, SEND, Function
 from infra.template import HERE
 from tests.infra.lookup import QUEUE, of_type
 
@@ -70,6 +70,12 @@ def test_no_resource_is_a_wildcard_but_log_streams_payloads_and_roles_of_others(
 def test_every_resource_is_one_of_the_template(function: Function, source: dict[str, Any]) -> None:
     for grant in function.grants:
         assert grant.resource in {*source["Resources"], ROLES_OF_OTHERS}
+
+
+@EACH
+def test_whoever_rings_replays_rings_those_of_what_is_in_aws(function: Function) -> None:
+    rings = [queue for queue in ("ReplayQueue", "CloudQueue") if SEND[1] in allowed(function, arn(queue))]
+    assert rings in ([], ["ReplayQueue", "CloudQueue"])
 
 
 def test_one_function_alone_assumes_roles_and_only_those_named_for_relay() -> None:
