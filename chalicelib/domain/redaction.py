@@ -30,6 +30,14 @@ _TOKEN = re.compile(
     r"|(?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<word>true|false|null)|(?P<opens>[\[{])"
 )
+_SAFE_IN_HTML = tuple(
+    str.maketrans({each: rf"\u{ord(each):04x}" for each in escaped}) for escaped in ("<>&", "<>&='")
+)
+_CAUTIOUS = str.maketrans({each: rf"\u{ord(each):04x}" for each in "<>&'+`"})
+_HEX = re.compile(r"\\u[0-9a-f]{4}")
+_NUMBERED = re.compile("[<>&\"']")
+_PERCENT = re.compile("%[0-9A-F]{2}")
+_KEPT_BY_BROWSERS = "!'()*"
 _BLANK = re.compile(r"[ \t\n\r]*")
 _CLOSERS = {"{": "}", "[": "]"}
 
@@ -117,7 +125,7 @@ def words(text: str, values: Iterable[str], *, cut: bool = False) -> str | None:
 
     None: it is hidden whole, as that would take too long or not come to an end.
     """
-    echoes = _Echoes(values)
+    echoes = _Echoes(values, len(text))
     if echoes.take_too_long(text):
         return None
     masked = echoes.masked(text)
@@ -126,7 +134,7 @@ def words(text: str, values: Iterable[str], *, cut: bool = False) -> str | None:
 
 def _json(text: str, paths: Sequence[Path], values: frozenset[str]) -> str | None:
     found = mark(text, paths)
-    echoes = _Echoes(found.values | values)
+    echoes = _Echoes(found.values | values, max((len(each.value) for each in found.shown), default=0))
     if echoes.take_too_long(text):
         return None
     pieces = [(start, end, f'"{MASK}"') for start, end in found.hidden]
@@ -161,16 +169,21 @@ def plain_number(digits: str) -> str:
 
 
 class _Echoes:
-    """Sensitive values as they may come back: as they are, or escaped for JSON, HTML or a URL."""
+    """Sensitive values as they may come back: as they are, or escaped for JSON, HTML or a URL.
 
-    def __init__(self, values: Iterable[str]) -> None:
+    `longest` is that of the texts they are looked for in: what is longer is in none of them.
+    """
+
+    def __init__(self, values: Iterable[str], longest: int) -> None:
+        self._longest = longest
         self.values = frozenset(each for each in values if each.strip() and each.strip("*"))
-        forms = {form for each in self.values for form in _forms(each)}
+        few = self.values if len(self.values) <= FORMS_MAX else ()
+        forms = {form for each in few for form in _forms(each)}
         self._forms = sorted(forms, key=lambda each: (-len(each), each))
 
     def take_too_long(self, text: str) -> bool:
         """Say whether to look for all of them in a text would take too long."""
-        return len(self._forms) > FORMS_MAX or len(text) * len(self._forms) > WORK_MAX
+        return max(len(self.values), len(self._forms)) > FORMS_MAX or len(text) * len(self._forms) > WORK_MAX
 
     def masked(self, text: str) -> str | None:
         """Mask every echo; None when masking makes new ones without end."""
@@ -182,7 +195,8 @@ class _Echoes:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        return re.compile("|".join(map(_as_pattern, self._forms)) or r"(?!)")
+        fitting = [each for each in self._forms if len(each) <= self._longest]
+        return re.compile("|".join(map(_as_pattern, fitting)) or r"(?!)")
 
     def without_start(self, text: str) -> str:
         """Mask the beginning of an echo that ends the text."""
@@ -197,9 +211,23 @@ class _Echoes:
 
 
 def _forms(value: str) -> Iterable[str]:
-    escaped = (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], html.escape(value))
+    """Give a value as programs write it: they differ in what they escape, and in how they write digits."""
+    yield value
+    ascii_, plain = (json.dumps(value, ensure_ascii=each)[1:-1] for each in (True, False))
+    for in_json in (ascii_, plain):
+        yield from (in_json, in_json.replace("/", r"\/"))
+    yield from (plain.translate(each) for each in _SAFE_IN_HTML)
+    cautious = ascii_.replace(r"\"", r"\u0022").translate(_CAUTIOUS)
+    yield _HEX.sub(lambda found: found[0][:2] + found[0][2:].upper(), cautious)
+    in_html = html.escape(value)
+    yield from (in_html, in_html.replace("&#x27;", "&#39;"), _NUMBERED.sub(_by_number, value))
     whole = value.encode("utf-8", "surrogatepass")
-    return (value, *escaped, quote(whole, safe=""), quote_plus(whole))
+    for in_url in (quote(whole, ""), quote_plus(whole), quote(whole, _KEPT_BY_BROWSERS)):
+        yield from (in_url, _PERCENT.sub(lambda found: found[0].lower(), in_url))
+
+
+def _by_number(found: re.Match[str]) -> str:
+    return f"&#{ord(found[0])};" if found[0] in "\"'" else html.escape(found[0])
 
 
 def _as_pattern(form: str) -> str:
