@@ -31,7 +31,7 @@ OPEN = Policy(require_https=False, allow_private=True, allowed_ports=None)
 CLIENT_ID, CLIENT_SECRET = "relay app", "hush: 100% +/="
 ONE, TWO = "token-one-0123456789", "token-two-0123456789"
 HOUR_S = 3_600
-NOT_TAKEN = "sent again with a new access token: the one before was answered 401"
+NOT_TAKEN = "a kept access token was answered 401"
 Talk = Callable[[GuardedSender], Coroutine[Any, Any, None]]
 
 
@@ -184,12 +184,36 @@ def test_one_that_is_not_taken_any_more_is_got_anew_and_the_request_sent_once_mo
     async def talk(sender: GuardedSender) -> None:
         assert (await sender.send(request)).status == 200
         reply = await sender.send(request)
-        assert (reply.status, reply.detail) == (200, NOT_TAKEN)
+        assert (reply.status, reply.detail) == (200, f"sent again with a new access token: {NOT_TAKEN}")
 
     with both(issued(), issued(TWO)) as (receiver, request):
         receiver.script("hook", {"status": 200}, {"status": 401}, {"status": 200})
         sending(talk)
         assert tokens_met(receiver) == [ONE, ONE, TWO]
+
+
+def test_what_fails_after_that_says_so_and_that_something_was_sent() -> None:
+    async def talk(sender: GuardedSender) -> None:
+        await sender.send(request)
+        reply = await sender.send(request)
+        assert (reply.fault, reply.unsent) == (Fault.TOKEN_FAILED, False)
+        assert reply.detail == f"{NOT_TAKEN}; no access token could be got: the token URL answered 503"
+
+    with both(issued(), {"status": 503}) as (receiver, request):
+        receiver.script("hook", {"status": 200}, {"status": 401})
+        sending(talk)
+
+
+def test_an_echo_of_a_token_that_was_not_taken_is_masked_too() -> None:
+    async def talk(sender: GuardedSender) -> None:
+        await sender.send(request)
+        reply = await sender.send(request)
+        assert (reply.status, reply.body.decode()) == (400, f"no more {MASK}, now {MASK}")
+
+    with both(issued(), issued(TWO)) as (receiver, request):
+        echo = {"status": 400, "body": f"no more {ONE}, now {TWO}"}
+        receiver.script("hook", {"status": 200}, {"status": 401}, echo)
+        sending(talk)
 
 
 def test_many_that_are_not_taken_are_got_anew_once() -> None:

@@ -28,7 +28,8 @@ from chalicelib.domain.target import URL_MAX
 _HEADER_MAX = 256
 _UNWRITABLE = (h11.LocalProtocolError, UnicodeEncodeError)
 _CANNOT_BE_WRITTEN = "the request cannot be written as HTTP"
-_NOT_TAKEN = "sent again with a new access token: the one before was answered 401"
+_NOT_TAKEN = "a kept access token was answered 401"
+_AGAIN = f"sent again with a new access token: {_NOT_TAKEN}"
 _HEADERS_KEPT = {
     "retry-after": _HEADER_MAX,
     "content-type": _HEADER_MAX,
@@ -95,11 +96,12 @@ class GuardedSender:
         if fresh:
             return reply
         try:
-            token, _ = await self._token(auth, auth.oauth2, deadline)
+            another, _ = await self._token(auth, auth.oauth2, deadline)
+            again = await self._bearing(request, another, deadline)
         except TransportFault as error:
             raise TransportFault(error.fault, f"{_NOT_TAKEN}; {error.detail}", left=True) from error
-        again = await self._bearing(request, token, deadline)
-        return replace(again, detail=f"{_NOT_TAKEN}; {again.detail}" if again.detail else _NOT_TAKEN)
+        words = f"{_AGAIN}; {again.detail}" if again.detail else _AGAIN
+        return without_echo(replace(again, detail=words), bearing(request, token))
 
     async def _token(self, auth: Auth[Secret], of: OAuth2[Secret], deadline: float) -> tuple[Token, bool]:
         try:
