@@ -3,12 +3,11 @@
 One rule for both: what `displayed_url` hides of a URL is what `masked` hides wherever it turns up.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator
-from html import escape
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
+from chalicelib.domain import escaped
 from chalicelib.domain.chat import platform
 from chalicelib.domain.cloud import address
 from chalicelib.domain.secret import MASK, Secret
@@ -82,16 +81,7 @@ def _forms(secret: Secret) -> Iterator[bytes]:
     for plain in {whole, unquote(whole)}:
         for word in {plain, *_WORDS.findall(plain)}:
             if len(word) >= WORD_MIN:
-                in_json = json.dumps(word)[1:-1]
-                forms = {
-                    word,
-                    in_json,
-                    in_json.replace("/", "\\/"),
-                    quote(word, ""),
-                    quote(word),
-                    escape(word),
-                }
-                yield from (each.encode("utf-8", "surrogatepass") for each in forms)
+                yield from (each.encode("utf-8", "surrogatepass") for each in escaped.forms(word))
 
 
 def _begun(text: bytes, form: bytes) -> int:

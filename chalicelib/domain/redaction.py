@@ -4,7 +4,6 @@ The bytes that are kept and sent stay as they are; this is for eyes only, and ha
 cannot be read as JSON is hidden whole: nothing can say what of it is sensitive.
 """
 
-import html
 import json
 import re
 from bisect import bisect_left
@@ -12,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from urllib.parse import quote, quote_plus
 
+from chalicelib.domain import escaped
 from chalicelib.domain.sensitive import Path, below
 
 MASK = "********"
@@ -30,14 +29,6 @@ _TOKEN = re.compile(
     r"|(?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<word>true|false|null)|(?P<opens>[\[{])"
 )
-_SAFE_IN_HTML = tuple(
-    str.maketrans({each: rf"\u{ord(each):04x}" for each in escaped}) for escaped in ("<>&", "<>&='")
-)
-_CAUTIOUS = str.maketrans({each: rf"\u{ord(each):04x}" for each in "<>&'+`"})
-_HEX = re.compile(r"\\u[0-9a-f]{4}")
-_NUMBERED = re.compile("[<>&\"']")
-_PERCENT = re.compile("%[0-9A-F]{2}")
-_KEPT_BY_BROWSERS = "!'()*"
 _BLANK = re.compile(r"[ \t\n\r]*")
 _CLOSERS = {"{": "}", "[": "]"}
 
@@ -178,7 +169,7 @@ class _Echoes:
         self._longest = longest
         self.values = frozenset(each for each in values if each.strip() and each.strip("*"))
         few = self.values if len(self.values) <= FORMS_MAX else ()
-        forms = {form for each in few for form in _forms(each)}
+        forms = {form for each in few for form in escaped.forms(each)}
         self._forms = sorted(forms, key=lambda each: (-len(each), each))
 
     def take_too_long(self, text: str) -> bool:
@@ -208,26 +199,6 @@ class _Echoes:
             if after < len(in_order) and in_order[after].startswith(end):
                 return text[:start] + MASK
         return text
-
-
-def _forms(value: str) -> Iterable[str]:
-    """Give a value as programs write it: they differ in what they escape, and in how they write digits."""
-    yield value
-    ascii_, plain = (json.dumps(value, ensure_ascii=each)[1:-1] for each in (True, False))
-    for in_json in (ascii_, plain):
-        yield from (in_json, in_json.replace("/", r"\/"))
-    yield from (plain.translate(each) for each in _SAFE_IN_HTML)
-    cautious = ascii_.replace(r"\"", r"\u0022").translate(_CAUTIOUS)
-    yield _HEX.sub(lambda found: found[0][:2] + found[0][2:].upper(), cautious)
-    in_html = html.escape(value)
-    yield from (in_html, in_html.replace("&#x27;", "&#39;"), _NUMBERED.sub(_by_number, value))
-    whole = value.encode("utf-8", "surrogatepass")
-    for in_url in (quote(whole, ""), quote_plus(whole), quote(whole, _KEPT_BY_BROWSERS)):
-        yield from (in_url, _PERCENT.sub(lambda found: found[0].lower(), in_url))
-
-
-def _by_number(found: re.Match[str]) -> str:
-    return f"&#{ord(found[0])};" if found[0] in "\"'" else html.escape(found[0])
 
 
 def _as_pattern(form: str) -> str:

@@ -80,14 +80,19 @@ ECHOES: dict[str, Callable[[str], str]] = {
     "as it is": lambda text: text,
     "in JSON": json.dumps,
     "in JSON with slashes escaped": lambda text: json.dumps(text).replace("/", "\\/"),
+    "in JSON as .NET writes it": lambda text: text.replace("+", r"\u002B").replace('"', r"\u0022"),
+    "in HTML by numbers": lambda text: text.replace('"', "&#34;"),
     "in a URL": lambda text: quote(text, ""),
+    "in a URL in small letters": lambda text: quote(text, "").replace("%2F", "%2f").replace("%2B", "%2b"),
     "without its scheme": lambda text: text.removeprefix("Bearer "),
     "within a line": lambda text: f"Authorization: {text}\r\n",
 }
 
 
 @pytest.mark.parametrize("how", ECHOES)
-@pytest.mark.parametrize("text", ['Bearer s3c/r3t"t', "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="])
+@pytest.mark.parametrize(
+    "text", ['Bearer s3c/r3t"t', "Bearer s3c+r3t+t", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="]
+)
 def test_an_echo_is_masked_however_it_was_written(how: str, text: str) -> None:
     echoed = f"<{ECHOES[how](text)}>".encode()
     shown = masked(echoed, [Secret(text)])
