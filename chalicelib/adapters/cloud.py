@@ -38,6 +38,11 @@ IDLE_S = 4.0
 STEPS = 4
 """How often an attempt may wait, each time a part of its total timeout: for STS and a service, twice each."""
 
+_OF_OURS = frozenset(
+    "ExpiredToken ExpiredTokenException InvalidClientTokenId RequestExpired SignatureDoesNotMatch".split()
+)
+"""What STS says when the fault is with who asks, and with no role."""
+
 Role = tuple[str, str]
 """A role's ARN, and the external id it is assumed with."""
 
@@ -150,14 +155,19 @@ class CloudSender:
         if errand.size > MAX_BYTES[errand.transport]:
             return replace(answers.too_large(f"{errand.size} bytes"), unsent=True)
         role = (errand.role, errand.external_id)
+        latest_s = time.monotonic() + self._limits.total_timeout_s / 2
         try:
             credentials = self._sessions.credentials(role)
         except ClientError as error:
+            if _code(error) in _OF_OURS:
+                raise Unavailable("AWS does not take Relay's own credentials") from error
             return answers.not_assumed(_code(error), _status(error))
         except NoCredentialsError as error:
             raise Unavailable("there are no credentials to assume a role with") from error
         except BotoCoreError as error:
             return replace(_broken(error), unsent=True)
+        if time.monotonic() > latest_s:
+            return Reply(fault=Fault.TIMEOUT, detail="assuming the role took too long", unsent=True)
         return self._call(request.url, errand, role, credentials)
 
     def _call(self, arn: str, errand: Errand, role: Role, credentials: ReadOnlyCredentials) -> Reply:

@@ -16,6 +16,7 @@ from chalicelib.adapters import clients
 from chalicelib.adapters.cloud import RENEW_S, CloudSender, Sessions
 from chalicelib.adapters.http.loop import BackgroundLoop
 from chalicelib.adapters.http.sender import SendLimits
+from chalicelib.application.ports import Unavailable
 from chalicelib.domain.cloud import message
 from chalicelib.domain.endpoint import Transport
 from chalicelib.domain.outcome import Fault, Outcome, Reply, judge
@@ -267,6 +268,23 @@ def test_a_denied_role_is_asked_for_again_by_the_next_attempt_and_names_nothing_
     assert [each.fault for each in replies] == [Fault.ACCESS_DENIED, Fault.CONNECT_FAILED, Fault.TIMEOUT]
     assert not any("secret-name" in each.detail for each in replies)
     assert all(each.unsent for each in replies)
+
+
+def test_credentials_of_relays_own_that_fail_are_no_fault_of_an_endpoint() -> None:
+    sender = CloudSender(Sessions(Asked([denied("ExpiredToken")])), lambda *_: None, LIMITS, BackgroundLoop())
+    with pytest.raises(Unavailable):
+        sent(sender, request(SQS, in_aws(SQS).url, "role"))
+
+
+def test_nothing_is_sent_when_assuming_the_role_has_taken_the_time_for_it() -> None:
+    sts = Asked([session()], waiting=threading.Event())
+    sender = CloudSender(
+        Sessions(sts), lambda *_: None, replace(LIMITS, total_timeout_s=0.0), BackgroundLoop()
+    )
+    assert sts.waiting
+    sts.waiting.set()
+    reply = sent(sender, request(SQS, in_aws(SQS).url, "role"))
+    assert (reply.fault, reply.unsent) == (Fault.TIMEOUT, True)
 
 
 def test_what_is_cancelled_is_waited_for_so_that_nothing_is_under_way_after_it() -> None:

@@ -104,10 +104,14 @@ def _detail(event: Event) -> str:
     except UnicodeDecodeError:
         return json.dumps({"body_base64": base64.b64encode(event.body).decode("ascii")})
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError):
         value = None
     return text if isinstance(value, dict) else json.dumps({"body": text})
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _queue_text(body: bytes) -> str | None:

@@ -54,7 +54,7 @@ def test_a_queue_gets_the_bytes_and_relays_headers_as_attributes() -> None:
 
 @FEW
 @given(st.binary(min_size=1, max_size=40) | st.text(min_size=1, max_size=20).map(str.encode))
-def test_whatever_the_bytes_a_queue_takes_them_and_its_reader_has_them_back(body: bytes) -> None:
+def test_f024_whatever_the_bytes_a_queue_takes_them_and_its_reader_has_them_back(body: bytes) -> None:
     parameters = errand(SQS, body, sequence=7).parameters
     text, attributes = parameters["MessageBody"], parameters["MessageAttributes"]
     assert _TAKEN.fullmatch(text)
@@ -96,6 +96,8 @@ def test_a_bus_gets_json_as_its_detail() -> None:
     [
         (b"plain", {"body": "plain"}),
         (b"[1]", {"body": "[1]"}),
+        (b'{"a":NaN}', {"body": '{"a":NaN}'}),
+        (b"\xef\xbb\xbf{}", {"body": "\ufeff{}"}),
         (b"\xff", {"body_base64": "/w=="}),
         (b"[" * 100_000, {"body": "[" * 100_000}),
     ],
