@@ -9,6 +9,7 @@ import pytest
 
 from chalicelib.application.ports import Bell
 from chalicelib.domain import rebuild
+from chalicelib.domain.bulk_replay import Wanted
 from chalicelib.domain.cloud import answers
 from chalicelib.domain.delivery import Attempt, Status
 from chalicelib.domain.endpoint import REPLAY_LANE, Backlog, Endpoint, Ordering, Transport
@@ -164,3 +165,17 @@ def test_a_gate_made_again_is_where_its_endpoint_can_be_sent(world: World) -> No
     holds = rebuild.Holds((), 0, world.clock.now_us())
     record = rebuild.gate_again(made, ["0"], holds, world.rules)
     assert record["queue"] == Queue.CLOUD.value
+
+
+def test_a_bulk_replay_sends_what_has_died_without_another_function_in_between(world: World) -> None:
+    made = registered(world, SQS)
+    world.sender.script = lambda _: Answer(answers.refused("QueueDoesNotExist", 400))
+    dead = world.deliveries(12)
+    world.work_off(HOUR_MS)
+    world.sender.script = lambda _: OK
+    wanted = Wanted(0, world.clock.now_ms() + 1, Status.DEAD, ("*",))
+    world.run(lambda it: it.order_replays.begin((TENANT, made.id), wanted, None, BY), world.usual)
+    world.replays_called()
+    assert {each.bell.queue for each in world.waiting} == {Queue.CLOUD}
+    world.work_off(HOUR_MS)
+    assert {world.usual.questions.delivery(TENANT, each).status for each in dead} == {Status.SUCCEEDED}
