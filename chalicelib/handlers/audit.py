@@ -10,7 +10,7 @@ from chalicelib.domain.audit import Action
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
-from chalicelib.wire import answers, bodies
+from chalicelib.wire import answers, parsing
 from chalicelib.wire.operations.audit import SUBJECT_MAX
 
 _FILTERS = ("action", "subject", "since", "until", "tenant")
@@ -47,7 +47,7 @@ def _asking(asked: Asked) -> Asking:
 
 
 def _moment_ms(text: str | None, field: str) -> int | None:
-    return None if text is None else bodies.moment_ms(text.replace(" ", "+"), field)
+    return None if text is None else parsing.moment_ms(text.replace(" ", "+"), field)
 
 
 def _action(text: str | None) -> Action | None:

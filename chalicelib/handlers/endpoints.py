@@ -11,7 +11,7 @@ from chalicelib.domain.endpoint import Backlog, Endpoint
 from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
-from chalicelib.wire import answers, auths, bodies, cursor
+from chalicelib.wire import answers, auths, bodies, cursor, meaning, parsing
 
 _NO_HOUR_YET = 9_999_999
 _STATS_BACKLOG = 1_000
@@ -20,8 +20,8 @@ _VERSION = re.compile(r'"([0-9]{1,15})"', re.ASCII)
 
 def create(asked: Asked) -> Response:
     """Register an endpoint; the answer shows its secret, this once."""
-    given = bodies.parse(bodies.EndpointBody, asked.body)
-    draft, key = bodies.endpoint_of(asked.caller.tenant, given), bodies.new_key(given)
+    given = parsing.parse(bodies.EndpointBody, asked.body)
+    draft, key = meaning.endpoint_of(asked.caller.tenant, given), meaning.new_key(given)
     at_most = asked.caller.account.quotas.endpoints
     draft = bootstrap.authorize().endpoint(draft, auths.given(given.auth))
     made = bootstrap.manage_endpoints().register(draft, asked.actor, key, at_most)
@@ -46,9 +46,9 @@ def patch(asked: Asked, endpoint_id: str) -> Response:
     """Change an endpoint that is still as it was read."""
     manage = bootstrap.manage_endpoints()
     old = _as_read(asked, manage.get_to_change(asked.caller.tenant, endpoint_id))
-    given = bodies.parse(bodies.EndpointPatch, asked.body)
-    new = manage.checked(bodies.patched(old, given))
-    credential = bodies.moved_credential(old, given)
+    given = parsing.parse(bodies.EndpointPatch, asked.body)
+    new = manage.checked(meaning.patched(old, given))
+    credential = meaning.moved_credential(old, given)
     if (new.url, new.role) != (old.url, old.role):
         asked.elevated(ElevatedAction.URL_CHANGE)
     if credential:
@@ -69,7 +69,7 @@ def delete(asked: Asked, endpoint_id: str) -> Response:
 def disable(asked: Asked, endpoint_id: str) -> Response:
     """Disable an endpoint; one that is disabled stays as it is."""
     if asked.body:
-        bodies.parse(bodies.EmptyBody, asked.body)
+        parsing.parse(bodies.EmptyBody, asked.body)
     found = bootstrap.manage_endpoints().disable(asked.caller.tenant, endpoint_id, asked.actor)
     return http.reply(answers.endpoint(found), 200, _etag(found))
 
@@ -78,7 +78,7 @@ def enable(asked: Asked, endpoint_id: str) -> Response:
     """Enable an endpoint, as its owner chooses what becomes of what waited; to send it is elevated."""
     manage = bootstrap.manage_endpoints()
     manage.get_to_change(asked.caller.tenant, endpoint_id)
-    resumption = bodies.resumption(bodies.parse(bodies.EnableBody, asked.body))
+    resumption = meaning.resumption(parsing.parse(bodies.EnableBody, asked.body))
     if resumption[0] is not Backlog.SKIP:
         asked.elevated(ElevatedAction.ENABLE_DELIVER)
     found = manage.enable(asked.caller.tenant, endpoint_id, resumption, asked.actor)
@@ -90,12 +90,12 @@ def rotate_secret(asked: Asked, endpoint_id: str) -> Response:
     of = (asked.caller.tenant, endpoint_id)
     old = bootstrap.manage_endpoints().get_to_change(*of)
     asked.elevated(ElevatedAction.SECRET_ROTATION)
-    body, version = bodies.parse(bodies.RotateBody, asked.body or b"{}"), _version_read(asked)
-    rotate, credential = bootstrap.rotate_keys(), bodies.replacement(old.transport, body)
+    body, version = parsing.parse(bodies.RotateBody, asked.body or b"{}"), _version_read(asked)
+    rotate, credential = bootstrap.rotate_keys(), meaning.replacement(old.transport, body)
     if credential:
         made = rotate.replace(of, credential, version, asked.actor)
     else:
-        wanted = bodies.rotation(body, bootstrap.settings().rotation_overlap_secs, version)
+        wanted = meaning.rotation(body, bootstrap.settings().rotation_overlap_secs, version)
         made = rotate.rotate(of, wanted, asked.actor)
     return http.reply(answers.rotated(made), 200, _etag(made.endpoint))
 
@@ -103,7 +103,7 @@ def rotate_secret(asked: Asked, endpoint_id: str) -> Response:
 def end_overlap(asked: Asked, endpoint_id: str) -> Response:
     """Let the signing key before the newest stop signing, at once or within a time."""
     of = (asked.caller.tenant, endpoint_id)
-    within_s = bodies.parse(bodies.EndOverlapBody, asked.body or b"{}").within_s
+    within_s = parsing.parse(bodies.EndOverlapBody, asked.body or b"{}").within_s
     found = bootstrap.rotate_keys().end_overlap(of, within_s, _version_read(asked), asked.actor)
     return http.reply(answers.endpoint(found), 200, _etag(found))
 
@@ -117,7 +117,7 @@ def public_keys(asked: Asked, endpoint_id: str) -> Response:
 def test(asked: Asked, endpoint_id: str) -> Response:
     """Send a sample event to an endpoint: 200 with its attempt, or 202 and why it still waits."""
     if asked.body:
-        bodies.parse(bodies.EmptyBody, asked.body)
+        parsing.parse(bodies.EmptyBody, asked.body)
     bootstrap.admit_requests().admit_test(asked.caller)
     tenant = asked.caller.tenant
     (found,) = bootstrap.showing().deliveries(tenant, [bootstrap.try_endpoint().run(tenant, endpoint_id)])

@@ -14,7 +14,7 @@ from chalicelib.domain import event as events
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.handlers import http, problems
 from chalicelib.handlers.http import Asked
-from chalicelib.wire import answers, bodies
+from chalicelib.wire import answers, bodies, parsing
 
 REPLAYED = {"Relay-Idempotent-Replay": "true"}
 _CHARSET = re.compile(r"""; *charset *= *"?([^ ;"]+)""", re.ASCII | re.IGNORECASE)
@@ -46,7 +46,7 @@ def post_batch(asked: Asked) -> Response:
     Of those above the tenant's quota each is told so in its place; 429 when all of them are.
     """
     settings = bootstrap.settings()
-    items = bodies.parse(bodies.BatchBody, asked.body, max_bytes=settings.batch_max_bytes).events
+    items = parsing.parse(bodies.BatchBody, asked.body, max_bytes=settings.batch_max_bytes).events
     if len(items) > settings.batch_max_events:
         raise RelayError(
             ErrorCode.FIELD_INVALID,
@@ -95,7 +95,7 @@ def deliveries(asked: Asked, event_id: str) -> Response:
 
 def _post_of(tenant: str, value: object) -> Post | RelayError:
     try:
-        item = bodies.checked(bodies.BatchItem, value)
+        item = parsing.checked(bodies.BatchItem, value)
         body = _bytes_of(item)
         return Post(tenant, body, _content_type_of(item), item.type, item.idempotency_key)
     except RelayError as error:

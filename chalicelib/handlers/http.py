@@ -21,7 +21,7 @@ from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.handlers import problems
-from chalicelib.wire import bodies, cursor, operations
+from chalicelib.wire import cursor, operations, parsing
 from chalicelib.wire.cursor import LIST_DEFAULT, LIST_MAX
 from chalicelib.wire.operations import Operation
 
@@ -122,7 +122,7 @@ class Asked:
         self, listing: str, prefix: str = "", is_place: Callable[[str], bool] | None = None
     ) -> tuple[str, Extent]:
         """Read which part of a list is asked for, of which time; the list's name says the time too."""
-        since_ms, until_ms = bodies.times(self.query.get("since"), self.query.get("until"))
+        since_ms, until_ms = parsing.times(self.query.get("since"), self.query.get("until"))
         named = f"{listing} from {since_ms} to {until_ms}"
         return named, Extent(*self.page(named, prefix, is_place), since_ms, until_ms)
 

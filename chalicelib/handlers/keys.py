@@ -8,12 +8,12 @@ from chalicelib.domain.api_key import DEVELOPMENT_ID
 from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
-from chalicelib.wire import answers, bodies, trusting
+from chalicelib.wire import answers, parsing, trusting
 
 
 def create(asked: Asked) -> Response:
     """Make a key; the answer shows it, this once."""
-    draft = trusting.key_of(asked.caller.tenant, bodies.parse(trusting.KeyBody, asked.body))
+    draft = trusting.key_of(asked.caller.tenant, parsing.parse(trusting.KeyBody, asked.body))
     asked.elevated(ElevatedAction.KEY_CREATION)
     key, text = bootstrap.manage_keys().create(draft, asked.actor)
     return http.reply(answers.created_key(key, text), 201)

@@ -10,7 +10,7 @@ from chalicelib.application import tenants as use
 from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.handlers import http, tenants
 from chalicelib.handlers.http import Asked
-from chalicelib.wire import answers, bodies
+from chalicelib.wire import answers, parsing
 
 
 def tenant(asked: Asked, tenant_id: str) -> Response:
@@ -25,7 +25,7 @@ def tenant(asked: Asked, tenant_id: str) -> Response:
 def dead_letters(asked: Asked, endpoint_id: str) -> Response:
     """Begin to remove an endpoint's dead letters, all or those given up on before a moment."""
     text = asked.query.get("before")
-    before_ms = None if text is None else bodies.moment_ms(text.replace(" ", "+"), "before")
+    before_ms = None if text is None else parsing.moment_ms(text.replace(" ", "+"), "before")
     orders = bootstrap.order_purges()
     of = orders.found((asked.caller.tenant, endpoint_id))
     asked.elevated(ElevatedAction.PURGE)

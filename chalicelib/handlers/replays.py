@@ -10,14 +10,14 @@ from chalicelib.domain.audit import Actor
 from chalicelib.domain.bulk_replay import BulkReplay
 from chalicelib.handlers import http, messages
 from chalicelib.handlers.http import Asked
-from chalicelib.wire import answers, bodies
+from chalicelib.wire import answers, bodies, meaning, parsing
 from chalicelib.wire import bell as bells
 
 
 def begin(asked: Asked, endpoint_id: str) -> Response:
     """Begin to send again what of an endpoint's deliveries has ended, by time, status and type."""
-    body = bodies.parse(bodies.BulkReplayBody, asked.body)
-    wanted = bodies.wanted(body, bootstrap.clock().now_ms())
+    body = parsing.parse(bodies.BulkReplayBody, asked.body)
+    wanted = meaning.wanted(body, bootstrap.clock().now_ms())
     of = (asked.caller.tenant, endpoint_id)
     begun = bootstrap.order_replays().begin(of, wanted, body.confirm, asked.actor)
     return http.reply(answers.bulk_replay(begun), 202, {"Location": f"/v1/replays/{begun.id}"})
@@ -60,5 +60,5 @@ def call() -> None:
 
 def _turned(asked: Asked, replay_id: str, turn: Callable[[str, str, Actor], BulkReplay]) -> Response:
     if asked.body:
-        bodies.parse(bodies.EmptyBody, asked.body)
+        parsing.parse(bodies.EmptyBody, asked.body)
     return http.reply(answers.bulk_replay(turn(asked.caller.tenant, replay_id, asked.actor)))

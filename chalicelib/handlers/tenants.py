@@ -10,12 +10,12 @@ from chalicelib.domain import ids
 from chalicelib.domain.tenant import DEFAULT_TENANT, Tenant
 from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
-from chalicelib.wire import answers, bodies, trusting
+from chalicelib.wire import answers, bodies, parsing, trusting
 
 
 def create(asked: Asked) -> Response:
     """Open a tenant; the answer shows its first key and its second factor, this once."""
-    draft = trusting.tenant_of(bodies.parse(trusting.TenantBody, asked.body))
+    draft = trusting.tenant_of(parsing.parse(trusting.TenantBody, asked.body))
     made = bootstrap.manage_tenants().open(draft, asked.actor)
     return http.reply(_opened(made), 201, {**_etag(made.tenant), "Location": f"/v1/tenants/{made.tenant.id}"})
 
@@ -23,7 +23,7 @@ def create(asked: Asked) -> Response:
 def recover(asked: Asked, tenant_id: str) -> Response:
     """Give a tenant that has lost them a new key and a new second factor, shown this once."""
     if asked.body:
-        bodies.parse(bodies.EmptyBody, asked.body)
+        parsing.parse(bodies.EmptyBody, asked.body)
     made = bootstrap.manage_tenants().recover(of(asked, tenant_id).id, asked.actor)
     return http.reply(_opened(made), 200, _etag(made.tenant))
 
@@ -48,7 +48,7 @@ def patch(asked: Asked, tenant_id: str) -> Response:
     old = of(asked, tenant_id)
     asked.as_read(old.version, use.stale)
     allowed = trusting.OF_OPERATORS if asked.caller.is_operator else trusting.OF_ADMINS
-    new = trusting.patched(old, bodies.parse(trusting.TenantPatch, asked.body), allowed)
+    new = trusting.patched(old, parsing.parse(trusting.TenantPatch, asked.body), allowed)
     changed = bootstrap.manage_tenants().change(old, new, asked.actor)
     return http.reply(answers.tenant(changed), 200, _etag(changed))
 

@@ -14,7 +14,8 @@ from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.sensitive import PATHS_MAX, valid_paths
 from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.domain.tenant import QUOTAS_MAX, Quotas, Tenant
-from chalicelib.wire.bodies import STRICT, Choice, Moment, choice, moment_ms, one_of
+from chalicelib.wire.bodies import Choice, Moment
+from chalicelib.wire.parsing import STRICT, choice, moment_ms, one_of
 
 _CONTACT = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
 _CODE = r"^[0-9]{3} ?[0-9]{3}$"
