@@ -18,7 +18,7 @@ from chalicelib.domain.secret import MASK, Secret
 from chalicelib.domain.signing import IDENTITY, SignatureForm, SignatureKey
 from chalicelib.wire import chats, clouds
 from chalicelib.wire.bodies import ENDED, BulkReplayBody, EnableBody, EndpointBody, EndpointPatch, RotateBody
-from chalicelib.wire.parsing import choice, moment_ms
+from chalicelib.wire.parsing import choice, in_order, moment_ms
 
 
 def endpoint_of(tenant: str, body: EndpointBody) -> Endpoint:
@@ -168,7 +168,7 @@ def wanted(body: BulkReplayBody, now_ms: int) -> Wanted:
     """Read which deliveries a bulk replay is to take; raises RelayError."""
     since_ms = moment_ms(body.since, "since")
     until_ms = now_ms if body.until is None else moment_ms(body.until, "until")
-    _in_order(since_ms, until_ms, "a time before `until`, and before now")
+    in_order(since_ms, until_ms, "a time before `until`, and before now")
     ended = {each.value: each for each in ENDED}
     if body.status not in ended:
         raise RelayError(
@@ -178,16 +178,6 @@ def wanted(body: BulkReplayBody, now_ms: int) -> Wanted:
             expected="one of: dead, succeeded",
         )
     return Wanted(since_ms, until_ms, ended[body.status], patterns(body.event_types))
-
-
-def _in_order(since_ms: int, until_ms: int, expected: str) -> None:
-    if since_ms >= until_ms:
-        raise RelayError(
-            ErrorCode.FIELD_INVALID,
-            "`since` is not before `until`.",
-            field="since",
-            expected=expected,
-        )
 
 
 def patterns(texts: list[str]) -> tuple[str, ...]:

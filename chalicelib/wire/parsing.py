@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError, WithJsonSchema
 from chalicelib.domain import event as events
 from chalicelib.domain import ids
 from chalicelib.domain.errors import ErrorCode, RelayError
-from chalicelib.wire.meaning import _in_order
 
 BODY_MAX = 131_072
 _SHOWN_MAX = 5
@@ -78,8 +77,19 @@ def times(since: str | None, until: str | None) -> tuple[int, int]:
     """
     since_ms = 0 if since is None else moment_ms(since.replace(" ", "+"), "since")
     until_ms = ids.END_MS if until is None else moment_ms(until.replace(" ", "+"), "until")
-    _in_order(since_ms, until_ms, "a time before `until`")
+    in_order(since_ms, until_ms, "a time before `until`")
     return since_ms, until_ms
+
+
+def in_order(since_ms: int, until_ms: int, expected: str) -> None:
+    """Refuse a time from which and one until which that are not in this order; raises RelayError."""
+    if since_ms >= until_ms:
+        raise RelayError(
+            ErrorCode.FIELD_INVALID,
+            "`since` is not before `until`.",
+            field="since",
+            expected=expected,
+        )
 
 
 def moment_ms(text: str, field: str) -> int:
