@@ -15,6 +15,7 @@ from chalicelib.domain.secret import MASK, Secret
 WORD_MIN = 6  # less is masked nowhere: it would mask half of any text, and guards nothing
 _TOKEN_MIN, _TOKEN_SURE = 8, 24
 _WORDS = re.compile(r"[^\s,;=\"'<>]+")
+_UNTOUCHED = re.compile(r"[A-Za-z0-9]+", re.ASCII)
 _MIXED = (re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])", re.ASCII), re.compile(r"(?=.*[a-z])(?=.*[A-Z])", re.ASCII))
 
 
@@ -56,7 +57,10 @@ def masked(text: bytes, confidential: Iterable[Secret], *, cut: bool = False) ->
     Each is looked for whole and word by word, since `Bearer x` may come back as `x`. With `cut` the text
     breaks off, and what it ends in may be the beginning of one.
     """
-    forms = sorted({form for each in confidential for form in _forms(each)}, key=len, reverse=True)
+    if len(text) < WORD_MIN:
+        return text
+    suspected = [each for each in confidential if cut or _may_hold(text, each)]
+    forms = sorted({form for each in suspected for form in _forms(each)}, key=len, reverse=True)
     mask = MASK.encode()
     for form in forms:
         text = text.replace(form, mask)
@@ -76,12 +80,27 @@ def _displayed_parameter(parameter: str) -> str:
     return (MASK if _token_like(name) else name) + f"={MASK}" if equals else MASK
 
 
-def _forms(secret: Secret) -> Iterator[bytes]:
+def _may_hold(text: bytes, secret: Secret) -> bool:
+    """Say whether a text may hold a form of a secret: no escaping touches its letters and digits.
+
+    Almost no answer does, and making all forms of a secret takes longer than sending a request.
+    """
+    return any(_core(word) in text for word in _words(secret))
+
+
+def _core(word: str) -> bytes:
+    return max(_UNTOUCHED.findall(word), key=len, default="").encode("ascii")
+
+
+def _words(secret: Secret) -> Iterator[str]:
     whole = secret.reveal()
     for plain in {whole, unquote(whole)}:
-        for word in {plain, *_WORDS.findall(plain)}:
-            if len(word) >= WORD_MIN:
-                yield from (each.encode("utf-8", "surrogatepass") for each in escaped.forms(word))
+        yield from (word for word in {plain, *_WORDS.findall(plain)} if len(word) >= WORD_MIN)
+
+
+def _forms(secret: Secret) -> Iterator[bytes]:
+    for word in _words(secret):
+        yield from (each.encode("utf-8", "surrogatepass") for each in escaped.forms(word))
 
 
 def _begun(text: bytes, form: bytes) -> int:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.domain import escaped
 from chalicelib.domain.display import displayed_url, masked, url_tokens
 from chalicelib.domain.secret import MASK, Secret
 
@@ -117,3 +118,11 @@ def test_an_echo_cut_off_in_its_middle_is_masked(before: bytes, length: int) -> 
 @given(st.binary(max_size=200))
 def test_what_echoes_nothing_is_left_as_it_is(answer: bytes) -> None:
     assert masked(answer, [Secret("whsec_" + "A" * 43 + "=")], cut=True) == answer
+
+
+@given(st.text(min_size=6, max_size=40), st.binary(max_size=20), st.binary(max_size=20), st.data())
+def test_looking_first_misses_no_form_of_a_value(
+    value: str, before: bytes, after: bytes, data: st.DataObject
+) -> None:
+    form = data.draw(st.sampled_from(list(escaped.forms(value)))).encode("utf-8", "surrogatepass")
+    assert form not in masked(before + form + after, [Secret(value)]).replace(M.encode(), b"\0")
