@@ -1,6 +1,6 @@
 """The deliver functions: bells in, a partial batch answer out."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +8,9 @@ from chalicelib import bootstrap
 from chalicelib.application.batch import AFTER_FAILURE_S
 from chalicelib.application.deliver import Deliver, calls_of
 from chalicelib.application.ports import Bell
-from chalicelib.telemetry import log_attempt
+from chalicelib.application.visit import Attempted
+from chalicelib.domain.outcome import Fault
+from chalicelib.telemetry import Measured, log_attempt, log_measured
 from chalicelib.wire import bell as bells
 from chalicelib.wire.bell import NotABellError
 
@@ -40,12 +42,23 @@ def handle(
         log.error("deliver.lanes_failed", exc_info=failure)
     for attempted in report.attempted:
         log_attempt(log, attempted)
+    _count_refusals(report.attempted)
     return _answer(records, report.kept)
 
 
 def handle_cloud(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
     """Work off a batch of bells of endpoints that are in AWS."""
     return handle(event, context, bootstrap.deliver_cloud)
+
+
+def _count_refusals(attempts: Iterable[Attempted]) -> None:
+    """Make a metric of the requests that were refused, each before a connection was made."""
+    refused = sum(each.fault == Fault.REFUSED for each in attempts)
+    if refused:
+        measured = Measured(
+            bootstrap.settings().resource_prefix, bootstrap.clock().now_ms(), {"deliveries_refused": refused}
+        )
+        log_measured(bootstrap.log(), "delivery.refused", {}, measured)
 
 
 def _bells(records: list[dict[str, Any]]) -> list[tuple[Bell, str]]:

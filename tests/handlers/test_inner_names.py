@@ -48,7 +48,7 @@ def test_f089_nobody_is_told_where_a_refused_name_led(guarded: Relay, lines: Lin
     paths = [path, f"{path}/deliveries", f"{path}/attempts", f"{path}/dead-letters", f"{path}/health",
              f"/v1/deliveries/{letter['delivery_id']}", "/v1/notices", "/v1/audit"]  # fmt: skip
     told = "".join(guarded.get(each).body.decode() for each in paths)
-    attempted = json.dumps(lines.named("delivery.attempted"))
+    attempted = json.dumps(lines.named("delivery.attempted") + lines.named("delivery.refused"))
     assert [each for each in INNER if each in told + attempted] == []
 
 
@@ -57,3 +57,13 @@ def test_f079_refusals_say_nothing_to_the_breaker(guarded: Relay) -> None:
     path = f"/v1/endpoints/{made['id']}"
     assert len(guarded.get(f"{path}/dead-letters").json["items"]) == MORE_THAN_THE_BREAKER_TAKES
     assert guarded.get(f"{path}/health").json["breaker"]["state"] == "closed"
+
+
+def test_refusals_have_a_metric_of_their_own(guarded: Relay, lines: Lines) -> None:
+    refused(guarded, times=2)
+    told = lines.named("delivery.refused")
+    assert sum(each["deliveries_refused"] for each in told) == 2
+    for each in told:
+        (about,) = each["_aws"]["CloudWatchMetrics"]
+        assert (about["Namespace"], about["Dimensions"]) == ("Relay", [["prefix"]])
+        assert about["Metrics"] == [{"Name": "deliveries_refused", "Unit": "Count"}]
