@@ -275,6 +275,7 @@ def of_replays(lane: str) -> bool:
 
 def read(record: Record) -> Gate:
     """Read a gate from its record."""
+    of = _families(record)
     return Gate(
         tat=record["tat"],
         slots=record["slots"],
@@ -321,14 +322,14 @@ def read(record: Record) -> Gate:
         hour=record["hour"],
         hour_base=_three(record.get("hour_base", (0, 0, 0))),
         hour_past=_tally(record["hour_past"]) if "hour_past" in record else None,
-        took=_buckets(record, TOOK),
-        waited=_buckets(record, WAITED),
+        took=durations_of(of[TOOK]),
+        waited=durations_of(of[WAITED]),
         held_by=held_of(record.get("held_by", {})),
         held_off=record["held_off"],
         hour_held=held_of(record.get("hour_held", {})),
         standings=tuple(Standing(at * SECOND, *rest) for at, *rest in record.get("standings", ())),
-        leases={name[1:]: _lease(each) for name, each in record.items() if name.startswith("L")},
-        quiet={name[1:]: each for name, each in record.items() if name.startswith("Q")},
+        leases={lane: _lease(each) for lane, each in of["L"].items()},
+        quiet=of["Q"],
     )
 
 
@@ -336,8 +337,14 @@ def _lease(stored: Mapping[str, Any]) -> Lease:
     return Lease(stored["h"], stored["u"], stored["n"], tuple(stored["k"]), stored["e"])
 
 
-def _buckets(record: Record, prefix: str) -> Histogram:
-    return {int(name[1:]): count for name, count in record.items() if name.startswith(prefix)}
+def _families(record: Record) -> dict[str, dict[str, Any]]:
+    """Gather the attributes of which there are many, each by what stands after its family's letter."""
+    found: dict[str, dict[str, Any]] = {"L": {}, "Q": {}, TOOK: {}, WAITED: {}}
+    for name, value in record.items():
+        family = found.get(name[0])
+        if family is not None:
+            family[name[1:]] = value
+    return found
 
 
 def _tally(stored: Sequence[Any]) -> Tally:
