@@ -75,7 +75,11 @@ def test_a_secret_planted_anywhere_makes_the_run_fail_and_is_not_shown_by_that(t
         timeout=120,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
-    failed = {line.rpartition("::")[2] for line in done.stdout.splitlines() if line.startswith("ERROR ")}
+    failed = {
+        line.rpartition("::")[2].partition(" - ")[0]
+        for line in done.stdout.splitlines()
+        if line.startswith("ERROR ")
+    }
     planted = {line[4:].partition("(")[0] for line in PLANTED.splitlines() if line.startswith("def test_")}
     assert failed == planted - {"test_clean"}
     assert SECRET not in done.stdout
