@@ -57,7 +57,7 @@ class Customer:
     Whatever is waited for comes at once on an idle machine; patience is for a busy one.
     """
 
-    def __init__(self, stack: RelayStack, patience_s: float = 45) -> None:
+    def __init__(self, stack: RelayStack, patience_s: float = 150) -> None:
         self.stack = stack
         self._patience_s = patience_s
         watched = {"response": [self._watch]}
