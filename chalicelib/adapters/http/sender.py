@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -112,36 +112,25 @@ class GuardedSender:
             raise TransportFault(Fault.TOKEN_FAILED, words) from error
 
     async def _bearing(self, request: Request, token: Token, deadline: float) -> Reply:
-        """Send with a token; nobody else knows it, so echoes are masked here."""
+        """Send with a token; nobody else knows it."""
         with_token = bearing(request, token)
-        try:
-            return without_echo(await self._follow(with_token, deadline), with_token)
-        except TransportFault as error:
-            words = without_echo(Reply(detail=error.detail), with_token).detail
-            raise TransportFault(error.fault, words, left=error.left) from error
+        return await _masking(with_token, self._follow(with_token, deadline))
 
     async def _follow(self, request: Request, deadline: float) -> Reply:
+        """Send, and follow redirects; nobody else knows what those are signed with."""
         reply = await self._once(request, deadline)
-        for _ in range(REDIRECTS_MAX):
-            try:
-                following = next_hop(request, reply, self._now_ms() // 1000)
-            except TransportFault as error:
-                raise TransportFault(error.fault, error.detail, left=True) from error
-            if following is None:
-                break
-            request = following
-            reply = await self._hop(request, deadline)
-        return told(request, reply)
-
-    async def _hop(self, request: Request, deadline: float) -> Reply:
-        """Send what follows a redirect; nobody else knows its signature, so echoes are masked here."""
         try:
-            return without_echo(await self._once(request, deadline), request)
+            for _ in range(REDIRECTS_MAX):
+                following = next_hop(request, reply, self._now_ms() // 1000)
+                if following is None:
+                    break
+                request = following
+                reply = await _masking(request, self._once(request, deadline))
         except TransportFault as error:
-            words = without_echo(Reply(detail=error.detail), request).detail
-            raise TransportFault(error.fault, words, left=True) from error
+            raise TransportFault(error.fault, error.detail, left=True) from error
         except _UNWRITABLE as error:
             raise TransportFault(Fault.BAD_URL, _CANNOT_BE_WRITTEN, left=True) from error
+        return told(request, reply)
 
     async def _once(self, request: Request, deadline: float) -> Reply:
         began = time.monotonic()
@@ -261,6 +250,15 @@ class LoopOutbox:
                 return await self._slots.acquire()
         except TimeoutError:
             return False
+
+
+async def _masking(request: Request, reply: Awaitable[Reply]) -> Reply:
+    """Wait for a reply, or what stood in its way, and mask what it echoes of its request."""
+    try:
+        return without_echo(await reply, request)
+    except TransportFault as error:
+        words = without_echo(Reply(detail=error.detail), request).detail
+        raise TransportFault(error.fault, words, left=error.left) from error
 
 
 def _ended(result: Finished | BaseException) -> Finished:
