@@ -51,7 +51,7 @@ class ManageKeys:
         record = self._recorder.record(by, Action.KEY_REVOKED, (tenant, key_id), change)
         if not self.store.revoke(key, record):
             raise last_admin_key()
-        self.known.forget(tenant, key_id)
+        self.known.forget((tenant, key_id))
 
     @property
     def _recorder(self) -> Recorder:

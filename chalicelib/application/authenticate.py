@@ -1,18 +1,16 @@
 """Who is asking: API keys, their roles, the operator, and the development tenant."""
 
 import hmac
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from chalicelib.application.ports import Clock, Credential, Keys, Unavailable
+from chalicelib.application.remembered import Remembered
 from chalicelib.domain import api_key
 from chalicelib.domain.api_key import DEVELOPMENT_ID, Role
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.tenant import DEFAULT_TENANT, NOBODY, Tenant, development_tenant
-
-KNOWN_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,43 +41,8 @@ class Caller:
             )
 
 
-class KnownKeys:
-    """What one process remembers of keys and their tenants, for a bounded time, so many at most.
-
-    A key revoked elsewhere is good here until then; what no key has is never remembered.
-    """
-
-    def __init__(self, keep_ms: int) -> None:
-        """Remember nothing yet, and nothing for longer than this."""
-        self._keep_ms = keep_ms
-        self._read: dict[tuple[str, str], tuple[int, Credential]] = {}
-
-    def get(
-        self, names: tuple[str, str], now_ms: int, read: Callable[[str, str], Credential | None]
-    ) -> Credential | None:
-        """Give what is known of a key, read if it is not known, or no longer."""
-        read_ms, known = self._read.get(names, (0, None))
-        if known is not None and read_ms <= now_ms < read_ms + self._keep_ms:
-            return known
-        found = read(*names)
-        if found is None:
-            self.forget(*names)
-        else:
-            if len(self._read) >= KNOWN_MAX:
-                self._read.clear()
-            self._read[names] = (now_ms, found)
-        return found
-
-    def change(self, credential: Credential) -> None:
-        """Remember a known key otherwise, for no longer than it was to be."""
-        names = credential.key.tenant, credential.key.id
-        read_ms, known = self._read.get(names, (0, None))
-        if known is not None:
-            self._read[names] = (read_ms, credential)
-
-    def forget(self, tenant: str, key_id: str) -> None:
-        """Forget a key at once: it was revoked here."""
-        self._read.pop((tenant, key_id), None)
+KnownKeys = Remembered[tuple[str, str], Credential]
+"""Keys by (tenant, id) with their tenants: one revoked elsewhere is good here until it is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +70,12 @@ class Authenticate:
             raise unknown_key()
         return self._operator(text) if names == ("", api_key.OPERATOR) else self._holder(names, text)
 
+    def _read(self, names: tuple[str, str]) -> Credential | None:
+        return self.keys.credential(*names)
+
     def _anyone(self) -> Caller:
         names = DEFAULT_TENANT, DEVELOPMENT_ID
-        found = self.known.get(names, self.clock.now_ms(), self.keys.credential)
+        found = self.known.get(names, self.clock.now_ms(), self._read)
         account = found.tenant if found else None
         return Caller(DEFAULT_TENANT, Role.ADMIN, DEVELOPMENT_ID, account or development_tenant())
 
@@ -120,7 +86,7 @@ class Authenticate:
 
     def _holder(self, names: tuple[str, str], text: str) -> Caller:
         now_ms = self.clock.now_ms()
-        found = self.known.get(names, now_ms, self.keys.credential)
+        found = self.known.get(names, now_ms, self._read)
         if not _same(api_key.digest(text), found.key.digest if found else "") or found is None:
             raise unknown_key()
         account = found.tenant or (Tenant(found.key.tenant) if self.keyless else None)
@@ -132,7 +98,8 @@ class Authenticate:
     def _note_use(self, found: Credential, now_ms: int) -> None:
         """Write down that a key is used, every few minutes; a request does not fail by that."""
         if found.key.use_is_due(now_ms):
-            self.known.change(replace(found, key=found.key.used(now_ms)))
+            used = found.key.used(now_ms)
+            self.known.change((used.tenant, used.id), replace(found, key=used))
             with suppress(Unavailable):
                 self.keys.note_use(found.key, now_ms)
 

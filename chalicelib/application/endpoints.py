@@ -309,11 +309,11 @@ def not_yet() -> RelayError:
     )
 
 
-def stale() -> RelayError:
+def stale(kind: str = "endpoint") -> RelayError:
     """Make the answer to a change of something that has changed since it was read."""
     return RelayError(
         ErrorCode.VERSION_STALE,
-        "The endpoint has changed since you read it.",
+        f"The {kind} has changed since you read it.",
         field="If-Match",
         expected="the ETag of the latest GET",
     )

@@ -20,7 +20,7 @@ from chalicelib.domain.delivery import Attempt, Created, HistoryRow, Lane, Owed
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.event import Event
 from chalicelib.domain.outcome import BEFORE_SENDING, Outcome
-from chalicelib.domain.redaction import MASK
+from chalicelib.domain.secret import MASK
 from chalicelib.domain.sent import Sent
 from chalicelib.domain.signing import SignatureForm
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from chalicelib.application.limiter import Limiter, Need
 from chalicelib.application.ports import Allowance, Clock, Subscriber, Tenants
+from chalicelib.application.remembered import Remembered
 from chalicelib.domain import allowance
 from chalicelib.domain.allowance import Pace
 from chalicelib.domain.tenant import QUOTAS_MAX, Quotas
 
 FAN_OUT = "fan-out"
-_KNOWN_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +38,16 @@ class KnownQuotas:
         """Know nothing yet, and nothing for longer than this."""
         self._tenants = tenants
         self._clock = clock
-        self._keep_ms = keep_ms
-        self._read: dict[str, tuple[int, Quotas]] = {}
+        self._known = Remembered[str, Quotas](keep_ms)
 
     def fan_out_per_second(self, tenant: str) -> int:
         """Give a tenant's budget of deliveries a second."""
-        return self._quotas(tenant).fan_out_per_second
+        quotas = self._known.get(tenant, self._clock.now_ms(), self._read) or QUOTAS_MAX
+        return quotas.fan_out_per_second
 
-    def _quotas(self, tenant: str) -> Quotas:
-        now_ms = self._clock.now_ms()
-        read_ms, known = self._read.get(tenant, (0, None))
-        if known is not None and read_ms <= now_ms < read_ms + self._keep_ms:
-            return known
+    def _read(self, tenant: str) -> Quotas:
         found = self._tenants.get(tenant)
-        quotas = found.quotas if found else QUOTAS_MAX
-        if len(self._read) >= _KNOWN_MAX:
-            self._read.clear()
-        self._read[tenant] = (now_ms, quotas)
-        return quotas
+        return found.quotas if found else QUOTAS_MAX
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from chalicelib.application.auditing import Recorder
-from chalicelib.application.endpoints import not_found
+from chalicelib.application.endpoints import not_found, stale
 from chalicelib.application.ports import Clock, Dice, Endpoints, Purging, Shelf, Unavailable
-from chalicelib.application.tenants import stale
 from chalicelib.domain import audited, ids
 from chalicelib.domain.audit import RELAY, Action, Actor, Difference
 from chalicelib.domain.endpoint import EndpointState
@@ -55,7 +54,7 @@ class OrderPurges:
         change = Difference({"state": old.state.value}, {"state": new.state.value})
         record = self._recorder.record(by, Action.TENANT_PURGED, (old.id, old.id), change)
         if not self.store.begin(old, new, Purge(old.id, now_ms, now_ms), record):
-            raise stale()
+            raise stale("tenant")
         return new
 
     def found(self, of: tuple[str, str]) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from chalicelib.application.questions import Delivery
 from chalicelib.domain import redaction, sensitive
 from chalicelib.domain.delivery import Attempt
 from chalicelib.domain.outcome import Fault
-from chalicelib.domain.redaction import MASK
+from chalicelib.domain.secret import MASK
 from chalicelib.domain.sensitive import Path
 
 LOOKED_AT_MAX = 4 * 1024 * 1024

@@ -4,7 +4,7 @@ from base64 import b32encode
 from dataclasses import dataclass, replace
 
 from chalicelib.application.auditing import Recorder
-from chalicelib.application.endpoints import not_found
+from chalicelib.application.endpoints import not_found, stale
 from chalicelib.application.ports import Clock, Codes, Dice, Factor, Page, Sealer, Tenants, Unavailable
 from chalicelib.domain import api_key, audited, ids, step_up
 from chalicelib.domain.api_key import ApiKey, Role
@@ -83,7 +83,7 @@ class ManageTenants:
         changed = new.next_to(old)
         change = difference(audited.tenant(old), audited.tenant(changed))
         if not self.store.replace(old, changed, self._record(actor, Action.TENANT_CHANGED, old, change)):
-            raise stale()
+            raise stale("tenant")
         return changed
 
     def _opened(self, tenant: Tenant, key_name: str) -> Opened:
@@ -116,13 +116,3 @@ def must_stay(tenant: Tenant) -> None:
         raise RelayError(
             ErrorCode.TENANT_PURGING, "This tenant is being purged; nothing of it can be changed any more."
         )
-
-
-def stale() -> RelayError:
-    """Make the answer to a change of a tenant that has changed since it was read."""
-    return RelayError(
-        ErrorCode.VERSION_STALE,
-        "The tenant has changed since you read it.",
-        field="If-Match",
-        expected="the ETag of the latest GET",
-    )

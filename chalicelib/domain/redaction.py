@@ -13,9 +13,9 @@ from decimal import Decimal, InvalidOperation
 from functools import cached_property
 
 from chalicelib.domain import escaped
+from chalicelib.domain.secret import MASK
 from chalicelib.domain.sensitive import Path, below
 
-MASK = "********"
 WORD_MIN = 4
 """A value shorter than this is no echo inside of a word: a `1` would be one everywhere."""
 WORK_MAX = 40_000_000

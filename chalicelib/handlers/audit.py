@@ -39,15 +39,13 @@ def _tenant(asked: Asked) -> str:
 
 def _asking(asked: Asked) -> Asking:
     given = asked.query
-    since, until = (_moment_ms(given.get(each), each) for each in ("since", "until"))
+    since, until = (
+        parsing.queried_ms(given[each], each) if each in given else None for each in ("since", "until")
+    )
     subject = given.get("subject", "")
     if len(subject) > SUBJECT_MAX:
         raise _wrong("subject", "the id of a thing")
     return Asking(_action(given.get("action")), subject, since or 0, until)
-
-
-def _moment_ms(text: str | None, field: str) -> int | None:
-    return None if text is None else parsing.moment_ms(text.replace(" ", "+"), field)
 
 
 def _action(text: str | None) -> Action | None:

@@ -5,7 +5,7 @@ from chalice.app import Response
 from chalicelib import bootstrap
 from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
-from chalicelib.wire import answers, bodies, parsing, queries
+from chalicelib.wire import answers, queries
 
 
 def get(asked: Asked, delivery_id: str) -> Response:
@@ -26,8 +26,7 @@ def request(asked: Asked, delivery_id: str) -> Response:
 
 def replay(asked: Asked, delivery_id: str) -> Response:
     """Send a delivery that has ended once more, as its next generation."""
-    if asked.body:
-        parsing.parse(bodies.EmptyBody, asked.body)
+    asked.has_nothing_to_say()
     tenant = asked.caller.tenant
     begun = bootstrap.replay().run(tenant, delivery_id, asked.actor)
     return http.reply(answers.replay(begun), 202, {"Location": f"/v1/deliveries/{delivery_id}"})

@@ -5,7 +5,6 @@ import re
 from chalice.app import Response
 
 from chalicelib import bootstrap
-from chalicelib.application import endpoints as use
 from chalicelib.domain.delivery import is_attempt_key
 from chalicelib.domain.endpoint import Backlog, Endpoint
 from chalicelib.domain.step_up import ElevatedAction
@@ -26,7 +25,9 @@ def create(asked: Asked) -> Response:
     draft = bootstrap.authorize().endpoint(draft, auths.given(given.auth))
     made = bootstrap.manage_endpoints().register(draft, asked.actor, key, at_most)
     body = answers.created_endpoint(made.endpoint, made.key, made.beside)
-    return http.reply(body, 201, {**_etag(made.endpoint), "Location": f"/v1/endpoints/{made.endpoint.id}"})
+    return http.reply(
+        body, 201, {**http.etag(made.endpoint.version), "Location": f"/v1/endpoints/{made.endpoint.id}"}
+    )
 
 
 def page(asked: Asked) -> Response:
@@ -39,7 +40,7 @@ def page(asked: Asked) -> Response:
 def get(asked: Asked, endpoint_id: str) -> Response:
     """Show one endpoint; its ETag is what a change must name."""
     found = bootstrap.manage_endpoints().get(asked.caller.tenant, endpoint_id)
-    return http.reply(answers.endpoint(found), 200, _etag(found))
+    return http.reply(answers.endpoint(found), 200, http.etag(found.version))
 
 
 def patch(asked: Asked, endpoint_id: str) -> Response:
@@ -56,7 +57,7 @@ def patch(asked: Asked, endpoint_id: str) -> Response:
     if "auth" in given.model_fields_set:
         new = bootstrap.authorize().endpoint(new, auths.given(given.auth))
     changed = manage.change(old, new, asked.actor)
-    return http.reply(answers.endpoint(changed), 200, _etag(changed))
+    return http.reply(answers.endpoint(changed), 200, http.etag(changed.version))
 
 
 def delete(asked: Asked, endpoint_id: str) -> Response:
@@ -68,10 +69,9 @@ def delete(asked: Asked, endpoint_id: str) -> Response:
 
 def disable(asked: Asked, endpoint_id: str) -> Response:
     """Disable an endpoint; one that is disabled stays as it is."""
-    if asked.body:
-        parsing.parse(bodies.EmptyBody, asked.body)
+    asked.has_nothing_to_say()
     found = bootstrap.manage_endpoints().disable(asked.caller.tenant, endpoint_id, asked.actor)
-    return http.reply(answers.endpoint(found), 200, _etag(found))
+    return http.reply(answers.endpoint(found), 200, http.etag(found.version))
 
 
 def enable(asked: Asked, endpoint_id: str) -> Response:
@@ -82,7 +82,7 @@ def enable(asked: Asked, endpoint_id: str) -> Response:
     if resumption[0] is not Backlog.SKIP:
         asked.elevated(ElevatedAction.ENABLE_DELIVER)
     found = manage.enable(asked.caller.tenant, endpoint_id, resumption, asked.actor)
-    return http.reply(answers.endpoint(found), 200, _etag(found))
+    return http.reply(answers.endpoint(found), 200, http.etag(found.version))
 
 
 def rotate_secret(asked: Asked, endpoint_id: str) -> Response:
@@ -97,7 +97,7 @@ def rotate_secret(asked: Asked, endpoint_id: str) -> Response:
     else:
         wanted = meaning.rotation(body, bootstrap.settings().rotation_overlap_secs, version)
         made = rotate.rotate(of, wanted, asked.actor)
-    return http.reply(answers.rotated(made), 200, _etag(made.endpoint))
+    return http.reply(answers.rotated(made), 200, http.etag(made.endpoint.version))
 
 
 def end_overlap(asked: Asked, endpoint_id: str) -> Response:
@@ -105,7 +105,7 @@ def end_overlap(asked: Asked, endpoint_id: str) -> Response:
     of = (asked.caller.tenant, endpoint_id)
     within_s = parsing.parse(bodies.EndOverlapBody, asked.body or b"{}").within_s
     found = bootstrap.rotate_keys().end_overlap(of, within_s, _version_read(asked), asked.actor)
-    return http.reply(answers.endpoint(found), 200, _etag(found))
+    return http.reply(answers.endpoint(found), 200, http.etag(found.version))
 
 
 def public_keys(asked: Asked, endpoint_id: str) -> Response:
@@ -116,8 +116,7 @@ def public_keys(asked: Asked, endpoint_id: str) -> Response:
 
 def test(asked: Asked, endpoint_id: str) -> Response:
     """Send a sample event to an endpoint: 200 with its attempt, or 202 and why it still waits."""
-    if asked.body:
-        parsing.parse(bodies.EmptyBody, asked.body)
+    asked.has_nothing_to_say()
     bootstrap.admit_requests().admit_test(asked.caller)
     tenant = asked.caller.tenant
     (found,) = bootstrap.showing().deliveries(tenant, [bootstrap.try_endpoint().run(tenant, endpoint_id)])
@@ -177,7 +176,7 @@ def _is_hour(place: str) -> bool:
 
 
 def _as_read(asked: Asked, endpoint: Endpoint) -> Endpoint:
-    asked.as_read(endpoint.version, use.stale)
+    asked.as_read(endpoint.version, "endpoint")
     return endpoint
 
 
@@ -188,7 +187,3 @@ def _version_read(asked: Asked) -> int | None:
         return None
     version = _VERSION.fullmatch(given.strip())
     return int(version[1]) if version else -1
-
-
-def _etag(endpoint: Endpoint) -> dict[str, str]:
-    return {"ETag": f'"{endpoint.version}"'}

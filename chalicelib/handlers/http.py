@@ -13,6 +13,7 @@ from chalice.app import Chalice, Request, Response
 from chalicelib import bootstrap
 from chalicelib.application import tenants
 from chalicelib.application.authenticate import Caller
+from chalicelib.application.endpoints import stale
 from chalicelib.application.ports import Extent, Unavailable
 from chalicelib.application.step_up import HEADER
 from chalicelib.domain.audit import Actor, ActorKind
@@ -21,7 +22,7 @@ from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.handlers import problems
-from chalicelib.wire import cursor, operations, parsing
+from chalicelib.wire import bodies, cursor, operations, parsing
 from chalicelib.wire.cursor import LIST_DEFAULT, LIST_MAX
 from chalicelib.wire.operations import Operation
 
@@ -87,7 +88,12 @@ class Asked:
         """Raise RelayError unless a fresh assertion for an action comes with the request."""
         bootstrap.step_up().require(self.caller, action, self.proof)
 
-    def as_read(self, version: int, stale: Callable[[], RelayError]) -> None:
+    def has_nothing_to_say(self) -> None:
+        """Raise RelayError unless the body is left out, or an empty object."""
+        if self.body:
+            parsing.parse(bodies.EmptyBody, self.body)
+
+    def as_read(self, version: int, kind: str) -> None:
         """Raise RelayError unless the request names the version that it changes."""
         given = self.headers.get("if-match")
         if given is None:
@@ -97,8 +103,8 @@ class Asked:
                 field="If-Match",
                 expected="the ETag of the latest GET",
             )
-        if given.strip() != f'"{version}"':
-            raise stale()
+        if given.strip() != etag(version)["ETag"]:
+            raise stale(kind)
 
     def page(
         self, listing: str, prefix: str = "", is_place: Callable[[str], bool] | None = None
@@ -140,6 +146,11 @@ class Asked:
                 field="status",
                 expected=f"one of: {', '.join(Status)}",
             ) from None
+
+
+def etag(version: int) -> dict[str, str]:
+    """Write the header that says which version of a thing is shown."""
+    return {"ETag": f'"{version}"'}
 
 
 View = Callable[..., Response]

@@ -59,6 +59,5 @@ def call() -> None:
 
 
 def _turned(asked: Asked, replay_id: str, turn: Callable[[str, str, Actor], BulkReplay]) -> Response:
-    if asked.body:
-        parsing.parse(bodies.EmptyBody, asked.body)
+    asked.has_nothing_to_say()
     return http.reply(answers.bulk_replay(turn(asked.caller.tenant, replay_id, asked.actor)))

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, WithJsonSchema
+from pydantic import BaseModel, StringConstraints, WithJsonSchema
 
 from chalicelib.domain.auth import (
     AUTHORITIES_MAX,
@@ -21,9 +21,9 @@ from chalicelib.domain.auth import (
 from chalicelib.domain.certificate import certificates, private_key, written
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import MASK, Secret
+from chalicelib.wire.parsing import STRICT, one_of
 
 _PEM_MAX = 65_536
-STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 Pem = Annotated[str, StringConstraints(min_length=1, max_length=_PEM_MAX)]
 Word = Annotated[str, StringConstraints(min_length=1, max_length=WORD_MAX)]
 
@@ -49,9 +49,7 @@ class OAuth2Body(BaseModel):
     client_secret: Word
     scope: Annotated[str, StringConstraints(max_length=WORD_MAX)] = ""
     audience: Annotated[str, StringConstraints(max_length=WORD_MAX)] = ""
-    credentials_in: Annotated[
-        str, WithJsonSchema({"type": "string", "enum": [each.value for each in CredentialsIn]})
-    ] = CredentialsIn.HEADER.value
+    credentials_in: Annotated[str, one_of(CredentialsIn)] = CredentialsIn.HEADER.value
 
 
 class ClientCertificateBody(BaseModel):

@@ -71,14 +71,19 @@ def checked(model: type[Model], value: object) -> Model:
 
 
 def times(since: str | None, until: str | None) -> tuple[int, int]:
-    """Read which time a list is asked for, as Unix ms; raises RelayError.
+    """Read which time a list is asked for, as Unix ms; raises RelayError."""
+    since_ms = 0 if since is None else queried_ms(since, "since")
+    until_ms = ids.END_MS if until is None else queried_ms(until, "until")
+    in_order(since_ms, until_ms, "a time before `until`")
+    return since_ms, until_ms
+
+
+def queried_ms(text: str, field: str) -> int:
+    """Read a time out of a query as Unix ms; raises RelayError.
 
     A `+` that the query's encoding has turned into a space is read as it was meant.
     """
-    since_ms = 0 if since is None else moment_ms(since.replace(" ", "+"), "since")
-    until_ms = ids.END_MS if until is None else moment_ms(until.replace(" ", "+"), "until")
-    in_order(since_ms, until_ms, "a time before `until`")
-    return since_ms, until_ms
+    return moment_ms(text.replace(" ", "+"), field)
 
 
 def in_order(since_ms: int, until_ms: int, expected: str) -> None:

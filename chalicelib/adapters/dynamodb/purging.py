@@ -123,13 +123,13 @@ class DynamoPurging:
         for table, pk in partitions:
             stretch = self._tables.query(table, pk, _ALL, limit)
             if stretch.records:
-                return Swept(self._remove([_at(table, each) for each in stretch.records]), _MORE)
+                return Swept(self._remove([Key.of(table, each) for each in stretch.records]), _MORE)
         return Swept(0)
 
     def _keys(self, tenant: str, limit: int) -> Swept:
         """Remove API keys: who still reads uses up allowances, which are rows."""
         stretch = self._tables.query(keys.TENANTS, tenant, Span(keys.KEY, f"{keys.KEY}~"), limit)
-        return Swept(self._remove([_at(keys.TENANTS, each) for each in stretch.records]), _MORE)
+        return Swept(self._remove([Key.of(keys.TENANTS, each) for each in stretch.records]), _MORE)
 
     def _of_endpoint(self, purge: Purge, limit: int) -> Swept:
         """Remove what is kept of one endpoint, the cursor being the last that had nothing left."""
@@ -159,7 +159,7 @@ class DynamoPurging:
         listed = self._tables.query(keys.EVENTS, keys.hours_partition(tenant), _ALL, 1)
         if not listed.records:
             return Swept(0)
-        hour = _at(keys.EVENTS, listed.records[0])
+        hour = Key.of(keys.EVENTS, listed.records[0])
         partitions = [
             (keys.EVENTS, keys.events_partition(tenant, int(hour.sk), nibble)) for nibble in keys.NIBBLES
         ]
@@ -171,7 +171,7 @@ class DynamoPurging:
         table, _, last = (purge.cursor if "|" in purge.cursor else f"{_SCANNED[0]}|").partition("|")
         pk, _, sk = last.partition("|")
         stretch = self._tables.browse(table, Key(table, pk, sk) if pk else None, _SCANNED_AT_ONCE)
-        at = [_at(table, each) for each in stretch.records]
+        at = [Key.of(table, each) for each in stretch.records]
         gone = [each for each in at if each.pk.startswith(f"{purge.tenant}#")]
         removed = self._remove(gone)
         if stretch.more:
@@ -187,7 +187,7 @@ class DynamoPurging:
         kept = {keys.tenant(tenant), keys.purge(tenant)}
         for table in _LAST:
             stretch = self._tables.query(table, tenant, _ALL, limit + len(kept))
-            at = [each for each in (_at(table, row) for row in stretch.records) if each not in kept]
+            at = [each for each in (Key.of(table, row) for row in stretch.records) if each not in kept]
             if at:
                 return Swept(self._remove(at), _MORE)
         return Swept(0)
@@ -229,7 +229,7 @@ class DynamoPurging:
         span = Span(f"{purge.cursor}~" if purge.cursor else " ")
         stretch = self._tables.query(keys.DEAD_LETTERS, partition, span, limit)
         gone = [each for each in stretch.records if each["at_ms"] < purge.before_ms]
-        removed = self._remove([_at(keys.DEAD_LETTERS, each) for each in gone])
+        removed = self._remove([Key.of(keys.DEAD_LETTERS, each) for each in gone])
         return Swept(removed, stretch.records[-1]["sk"] if stretch.more else "")
 
     def note_letters(self, old: LetterPurge, new: LetterPurge) -> bool:
@@ -297,7 +297,3 @@ def letter_purge_of(record: Row) -> LetterPurge:
 
 def _same(purge: Purge | LetterPurge) -> tuple[Test, ...]:
     return (Test("version", Op.EQ, purge.version),)
-
-
-def _at(table: str, record: Row) -> Key:
-    return Key(table, record["pk"], record.get("sk", ""))

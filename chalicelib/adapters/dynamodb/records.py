@@ -6,7 +6,7 @@ same contract suite.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 from chalicelib.domain.change import Change, Record, Test
 
@@ -22,6 +22,11 @@ class Key(NamedTuple):
     def parts(self) -> dict[str, str]:
         """Give the key's attributes."""
         return {"pk": self.pk, "sk": self.sk} if self.sk else {"pk": self.pk}
+
+    @classmethod
+    def of(cls, table: str, record: Record) -> Self:
+        """Say where a record of a table was read."""
+        return cls(table, record["pk"], record.get("sk", ""))
 
 
 @dataclass(frozen=True, slots=True)

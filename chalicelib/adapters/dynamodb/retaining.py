@@ -108,7 +108,7 @@ class DynamoRetaining:
         """Remove what is past its time from the next rows of a table, then go on with the next table."""
         table, at = _key_of(after) if after else (keys.EXPIRING[0], None)
         page = self._tables.browse(table, at, limit)
-        found = [(_at(table, each), "ttl" in each and each["ttl"] <= now_s) for each in page.records]
+        found = [(Key.of(table, each), "ttl" in each and each["ttl"] <= now_s) for each in page.records]
         over = [Delete(key, (Test("ttl", Op.LE, now_s),)) for key, gone in found if gone]
         removed = sum(each.done for each in self._tables.each(over)) if over else 0
         if not page.more:
@@ -132,12 +132,12 @@ class DynamoRetaining:
         prefix = f"{owed.delivery_id}#{owed.generation:04d}#"
         span = Span(prefix, prefix + "~")
         stretch = self._tables.query(keys.HISTORY, partition, span, _GENERATION_ROWS)
-        return (_at(keys.HISTORY, each) for each in stretch.records if each["ttl"] < until_s)
+        return (Key.of(keys.HISTORY, each) for each in stretch.records if each["ttl"] < until_s)
 
     def _browse(self, table: str, after: str, limit: int) -> tuple[Stretch, str]:
         page = self._tables.browse(table, _key_of(after)[1] if after else None, limit)
         more = page.more and page.records
-        return page, _cursor(table, _at(table, page.records[-1])) if more else ""
+        return page, _cursor(table, Key.of(table, page.records[-1])) if more else ""
 
 
 def _prolonged(at: Key, until_s: int) -> Update:
@@ -162,10 +162,6 @@ def _dead_letter(record: Record) -> Letter:
 
 def _letter_key(letter: Letter) -> Key:
     return keys.dead_letter(letter.tenant, letter.endpoint_id, letter.delivery_id, letter.generation)
-
-
-def _at(table: str, record: Record) -> Key:
-    return Key(table, record["pk"], record.get("sk", ""))
 
 
 def _cursor(table: str, at: Key | None) -> str:

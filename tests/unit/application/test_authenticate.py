@@ -203,7 +203,7 @@ def test_where_a_key_was_revoked_it_is_forgotten_at_once(world: World) -> None:
     process = world.process()
     assert not is_refused(process)
     world.revoke("k1")
-    process.known.forget("acme", "k1")
+    process.known.forget(("acme", "k1"))
     assert is_refused(process)
 
 

@@ -16,7 +16,7 @@ from chalicelib.application.inspect import Inspect
 from chalicelib.application.showing import BodyShown, Showing
 from chalicelib.domain.delivery import Attempt
 from chalicelib.domain.outcome import Fault, Outcome, Reply
-from chalicelib.domain.redaction import MASK
+from chalicelib.domain.secret import MASK
 from chalicelib.domain.tenant import Tenant
 from chalicelib.wire import answers
 from tests.fakes.scripted_sender import Answer

@@ -9,7 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chalicelib.domain import redaction
-from chalicelib.domain.redaction import MASK, WORD_MIN, NotJsonError, mark, plain_number
+from chalicelib.domain.redaction import WORD_MIN, NotJsonError, mark, plain_number
+from chalicelib.domain.secret import MASK
 from chalicelib.domain.sensitive import Path, parse
 from tests.unit.domain.examples import FEW
 from tests.unit.domain.payloads import PATHS, marked_payloads
