@@ -8,7 +8,6 @@ from chalicelib.application.ports import Asking
 from chalicelib.domain import audit, ids
 from chalicelib.domain.audit import Action
 from chalicelib.domain.errors import ErrorCode, RelayError
-from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
 from chalicelib.wire import answers, parsing
 from chalicelib.wire.operations.audit import SUBJECT_MAX
@@ -23,7 +22,7 @@ def page(asked: Asked) -> Response:
     after, limit = asked.page(listing, is_place=lambda place: ids.is_id(place, audit.PREFIX))
     now_ms = bootstrap.clock().now_ms()
     found = bootstrap.auditing().page(tenant, asking, after, limit, now_ms)
-    return http.listed([answers.audited(each) for each in found.items], listing, found.after)
+    return asked.listed([answers.audited(each) for each in found.items], listing, found.after)
 
 
 def _tenant(asked: Asked) -> str:

@@ -10,7 +10,7 @@ from chalicelib.domain.endpoint import Backlog, Endpoint
 from chalicelib.domain.step_up import ElevatedAction
 from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
-from chalicelib.wire import answers, auths, bodies, cursor, meaning, parsing
+from chalicelib.wire import answers, auths, bodies, meaning, parsing
 
 _NO_HOUR_YET = 9_999_999
 _STATS_BACKLOG = 1_000
@@ -34,7 +34,7 @@ def page(asked: Asked) -> Response:
     """List endpoints, newest first."""
     after, limit = asked.page("endpoints", "ep")
     found = bootstrap.manage_endpoints().page(asked.caller.tenant, after, limit)
-    return http.listed([answers.endpoint(each) for each in found.items], "endpoints", found.after)
+    return asked.listed([answers.endpoint(each) for each in found.items], "endpoints", found.after)
 
 
 def get(asked: Asked, endpoint_id: str) -> Response:
@@ -136,7 +136,7 @@ def deliveries(asked: Asked, endpoint_id: str) -> Response:
     listing, extent = asked.extent(f"deliveries of {endpoint_id} {status or 'all'}")
     found = bootstrap.questions().deliveries(asked.caller.tenant, endpoint_id, extent, status)
     shown = bootstrap.showing().deliveries(asked.caller.tenant, found.items)
-    return http.listed([answers.delivery(each) for each in shown], listing, found.after)
+    return asked.listed([answers.delivery(each) for each in shown], listing, found.after)
 
 
 def attempts(asked: Asked, endpoint_id: str) -> Response:
@@ -144,14 +144,14 @@ def attempts(asked: Asked, endpoint_id: str) -> Response:
     listing, extent = asked.extent(f"attempts of {endpoint_id}", is_place=is_attempt_key)
     found = bootstrap.questions().attempts(asked.caller.tenant, endpoint_id, extent)
     shown = bootstrap.showing().attempts(asked.caller.tenant, found.items)
-    return http.listed([answers.listed_attempt(each) for each in shown], listing, found.after)
+    return asked.listed([answers.listed_attempt(each) for each in shown], listing, found.after)
 
 
 def dead_letters(asked: Asked, endpoint_id: str) -> Response:
     """List an endpoint's dead letters, newest event first."""
     listing, extent = asked.extent(f"dead letters of {endpoint_id}")
     found = bootstrap.questions().dead_letters(asked.caller.tenant, endpoint_id, extent)
-    return http.listed([answers.dead_letter(each) for each in found.items], listing, found.after)
+    return asked.listed([answers.dead_letter(each) for each in found.items], listing, found.after)
 
 
 def health(asked: Asked, endpoint_id: str) -> Response:
@@ -168,7 +168,7 @@ def stats(asked: Asked, endpoint_id: str) -> Response:
     found = bootstrap.questions().hours(asked.caller.tenant, endpoint_id, before, limit)
     measure = bootstrap.measure_backlog()
     waits = None if after else measure.of(asked.caller.tenant, endpoint_id, _STATS_BACKLOG)
-    return http.reply(answers.stats(endpoint_id, found.items, cursor.dump(listing, found.after), waits))
+    return http.reply(answers.stats(endpoint_id, found.items, asked.cursor(listing, found.after), waits))
 
 
 def _is_hour(place: str) -> bool:

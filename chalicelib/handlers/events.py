@@ -69,7 +69,7 @@ def page(asked: Asked) -> Response:
     """List events, newest first."""
     listing, extent = asked.extent("events", "evt")
     found = bootstrap.questions().events(asked.caller.tenant, extent)
-    return http.listed([answers.event(each) for each in found.items], listing, found.after)
+    return asked.listed([answers.event(each) for each in found.items], listing, found.after)
 
 
 def get(asked: Asked, event_id: str) -> Response:
@@ -90,7 +90,7 @@ def deliveries(asked: Asked, event_id: str) -> Response:
     after, limit = asked.page(listing, "ep")
     found = bootstrap.questions().deliveries_of_event(asked.caller.tenant, event_id, after, limit, status)
     shown = bootstrap.showing().deliveries(asked.caller.tenant, found.items)
-    return http.listed([answers.delivery(each) for each in shown], listing, found.after)
+    return asked.listed([answers.delivery(each) for each in shown], listing, found.after)
 
 
 def _post_of(tenant: str, value: object) -> Post | RelayError:

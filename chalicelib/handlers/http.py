@@ -121,8 +121,16 @@ class Asked:
             )
         given = self.query.get("cursor")
         if is_place is not None:
-            return cursor.load_place(listing, is_place, given), limit
-        return cursor.load(listing, prefix, given), limit
+            return cursor.load_place((self.caller.tenant, listing), is_place, given), limit
+        return cursor.load((self.caller.tenant, listing), prefix, given), limit
+
+    def cursor(self, listing: str, after: str) -> str | None:
+        """Write the cursor that continues a list after a place; None at its end."""
+        return cursor.dump(self.caller.tenant, listing, after)
+
+    def listed(self, items: Sequence[Mapping[str, object]], listing: str, after: str) -> Response:
+        """Answer with a page of a list and the cursor that continues it."""
+        return reply({"items": items, "cursor": self.cursor(listing, after)})
 
     def extent(
         self, listing: str, prefix: str = "", is_place: Callable[[str], bool] | None = None
@@ -195,11 +203,6 @@ def exact(
 ) -> Response:
     """Answer with exactly these bytes."""
     return _response(body, status, content_type, headers)
-
-
-def listed(items: Sequence[Mapping[str, object]], listing: str, after: str) -> Response:
-    """Answer with a page of a list and the cursor that continues it."""
-    return reply({"items": items, "cursor": cursor.dump(listing, after)})
 
 
 def _response(

@@ -23,7 +23,7 @@ def page(asked: Asked) -> Response:
     """List keys, newest first; for admins, as they tell who uses Relay and when."""
     after, limit = asked.page("keys", is_place=_is_key)
     found = bootstrap.manage_keys().page(asked.caller.tenant, after, limit)
-    return http.listed([answers.key(each) for each in found.items], "keys", found.after)
+    return asked.listed([answers.key(each) for each in found.items], "keys", found.after)
 
 
 def revoke(asked: Asked, key_id: str) -> Response:

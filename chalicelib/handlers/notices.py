@@ -3,7 +3,6 @@
 from chalice.app import Response
 
 from chalicelib import bootstrap
-from chalicelib.handlers import http
 from chalicelib.handlers.http import Asked
 from chalicelib.wire import notices
 
@@ -13,4 +12,4 @@ def page(asked: Asked) -> Response:
     after, limit = asked.page("notices", "ntc")
     now_ms = bootstrap.clock().now_ms()
     found = bootstrap.noticing().page(asked.caller.tenant, after, limit, now_ms)
-    return http.listed([notices.shown(each) for each in found.items], "notices", found.after)
+    return asked.listed([notices.shown(each) for each in found.items], "notices", found.after)

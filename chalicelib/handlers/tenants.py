@@ -32,9 +32,9 @@ def page(asked: Asked) -> Response:
     """List tenants, newest first; a tenant's key finds its own."""
     after, limit = asked.page("tenants", "tn")
     if not asked.caller.is_operator:
-        return http.listed([answers.tenant(of(asked, asked.caller.tenant))], "tenants", "")
+        return asked.listed([answers.tenant(of(asked, asked.caller.tenant))], "tenants", "")
     found = bootstrap.manage_tenants().page(after, limit)
-    return http.listed([answers.tenant(each) for each in found.items], "tenants", found.after)
+    return asked.listed([answers.tenant(each) for each in found.items], "tenants", found.after)
 
 
 def get(asked: Asked, tenant_id: str) -> Response:

@@ -1,4 +1,4 @@
-"""The opaque cursor of a list: its place and the list it belongs to."""
+"""The opaque cursor of a list: its place, the list it belongs to, and whose that is."""
 
 import base64
 import binascii
@@ -12,31 +12,38 @@ CURSOR_MAX = 1_024
 LIST_DEFAULT, LIST_MAX = 50, 200
 
 
-def dump(listing: str, after: str) -> str | None:
+def dump(tenant: str, listing: str, after: str) -> str | None:
     """Write the cursor that continues a list after an item; None at the end."""
     if not after:
         return None
-    return base64.urlsafe_b64encode(json.dumps([listing, after]).encode()).decode("ascii").rstrip("=")
+    return base64.urlsafe_b64encode(json.dumps([listing, after, tenant]).encode()).decode("ascii").rstrip("=")
 
 
-def load(listing: str, prefix: str, cursor: str | None) -> str:
+def load(of: tuple[str, str], prefix: str, cursor: str | None) -> str:
     """Read after which id a cursor of this very list stands; raises RelayError for any other.
 
-    `prefix` is that of the ids the list goes by (`ids.is_id`).
+    `of` is the tenant and the list, `prefix` that of the ids the list goes by (`ids.is_id`).
     """
-    return load_place(listing, lambda place: ids.is_id(place, prefix), cursor)
+    return load_place(of, lambda place: ids.is_id(place, prefix), cursor)
 
 
-def load_place(listing: str, is_place: Callable[[str], bool], cursor: str | None) -> str:
-    """Read after which place a cursor of this very list stands; raises RelayError for any other."""
+def load_place(of: tuple[str, str], is_place: Callable[[str], bool], cursor: str | None) -> str:
+    """Read after which place a cursor of this very list stands; raises RelayError for any other.
+
+    One of another tenant leads to nothing that is there.
+    """
     if cursor is None:
         return ""
     try:
         padded = cursor.encode("ascii")[:CURSOR_MAX] + b"=" * (-len(cursor) % 4)
-        owner, after = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        listing, after, tenant = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (ValueError, TypeError, binascii.Error, RecursionError):
-        owner, after = None, None
-    if owner != listing or not isinstance(after, str) or not is_place(after):
+        listing, after, tenant = None, None, None
+    if isinstance(tenant, str) and tenant != of[0]:
+        raise RelayError(
+            ErrorCode.NOT_FOUND, "There is no such place in a list of this tenant's.", field="cursor"
+        )
+    if (tenant, listing) != of or not isinstance(after, str) or not is_place(after):
         raise RelayError(
             ErrorCode.CURSOR_INVALID,
             "The cursor is not one of this list.",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from chalicelib.domain import ids
+from chalicelib.domain.tenant import DEFAULT_TENANT
 from tests.handlers.relay import Relay, typed
 
 NOBODY = "evt_01a22a7c-5366-79c3-90eb-70e6bdfad2fa"
@@ -103,18 +104,21 @@ def forged(value: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
 
 
+EVENTS = f"events from 0 to {ids.END_MS}"
+"""What the list without a filter is called in its cursors."""
 FORGED = {
     "empty": "",
     "no base64": "%%%",
     "no JSON": "aGVsbG8",
     "not UTF-8": "_w",
     "a number": forged(5),
-    "three": forged(["events", NOBODY, 1]),
-    "no text": forged(["events", 5]),
-    "no id": forged(["events", "zzz"]),
-    "an id and more": forged(["events", NOBODY + "\n"]),
-    "another kind of id": forged(["events", "ep_" + NOBODY[4:]]),
-    "the other list": forged(["endpoints", "ep_" + NOBODY[4:]]),
+    "three": forged([EVENTS, NOBODY, 1]),
+    "two": forged([EVENTS, NOBODY]),
+    "no text": forged([EVENTS, 5, DEFAULT_TENANT]),
+    "no id": forged([EVENTS, "zzz", DEFAULT_TENANT]),
+    "an id and more": forged([EVENTS, NOBODY + "\n", DEFAULT_TENANT]),
+    "another kind of id": forged([EVENTS, "ep_" + NOBODY[4:], DEFAULT_TENANT]),
+    "the other list": forged(["endpoints", "ep_" + NOBODY[4:], DEFAULT_TENANT]),
     "deep": base64.urlsafe_b64encode(b"[" * 700).decode(),
     "long": "A" * 10_000,
 }
@@ -124,6 +128,11 @@ FORGED = {
 def test_a_cursor_that_is_not_the_list_s_own_is_refused(empty_relay: Relay, cursor: str) -> None:
     answer = empty_relay.get(f"/v1/events?cursor={cursor.replace('%', '%25')}")
     assert answer.is_problem(400, "cursor_invalid", "cursor"), answer.body
+
+
+def test_a_cursor_in_that_form_is_taken(empty_relay: Relay) -> None:
+    cursor = forged([EVENTS, NOBODY, DEFAULT_TENANT])
+    assert empty_relay.get(f"/v1/events?cursor={cursor}").json == {"items": [], "cursor": None}
 
 
 def test_no_list_takes_another_s_cursor(tenant: Relay) -> None:

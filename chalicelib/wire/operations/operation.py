@@ -96,7 +96,7 @@ class Operation:
         if isinstance(self.body, type):
             codes |= _OF_A_BODY if self.body_optional else _OF_A_BODY | {ErrorCode.BODY_EMPTY}
         if CURSOR in self.query:
-            codes |= {ErrorCode.CURSOR_INVALID}
+            codes |= {ErrorCode.CURSOR_INVALID, ErrorCode.NOT_FOUND}
         if STEP_UP in self.headers:
             codes |= {ErrorCode.STEP_UP_REQUIRED}
         if IF_MATCH in self.headers:
