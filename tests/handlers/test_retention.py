@@ -3,9 +3,12 @@
 import random
 from dataclasses import replace
 
+import pytest
+
 import app as lambdas
 from chalicelib import bootstrap
 from chalicelib.application.ingest import Post
+from chalicelib.domain.audit_export import HOUR_MS
 from chalicelib.domain.retention import DAY_MS, PAYLOAD_DAYS
 from infra.local.invocation import LambdaContext
 from tests.fakes.fixed_clock import FixedClock
@@ -22,9 +25,15 @@ def retained(relay: Relay, lines: Lines) -> dict[str, object]:
     return lines.named("retention.swept")[-1]
 
 
-def test_it_removes_what_is_overdue_and_tells_how_much(make_relay: MakeRelay, lines: Lines) -> None:
+def test_it_removes_what_is_overdue_and_tells_how_much(
+    make_relay: MakeRelay, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
     relay = make_relay(**SWEEPING)
-    past = FixedClock(bootstrap.clock().now_ms() - PAYLOAD_DAYS * DAY_MS - 60_000)
+    # In the middle of an hour: the row that lists an hour goes with it, and would count beside the others.
+    now_ms = bootstrap.clock().now_ms()
+    half_past = FixedClock(now_ms - now_ms % HOUR_MS + HOUR_MS // 2)
+    monkeypatch.setattr(bootstrap, "clock", lambda: half_past)
+    past = FixedClock(half_past.now_ms() - PAYLOAD_DAYS * DAY_MS - 60_000)
     ingest = replace(bootstrap.ingest(), clock=past)
     for number in range(3):
         ingest.one(Post("default", LARGE, "image/png", "a", f"key {number}"))
