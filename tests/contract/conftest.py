@@ -19,9 +19,11 @@ from chalicelib.adapters.http.tls import tls_context
 from infra import trust
 from infra.local.emulator import EmulatorName, default_venv, free_port, running
 from infra.local.provision import REGION, Provisioned, provision
-from tests.contract.emulated import counter, json_service
+from tests.contract.emulated import counter, json_service, strict_client
 from tests.contract.given import EMULATORS, MEMORY, Stores, everywhere, stores_over
 from tests.fakes.memory_tables import MemoryTables
+from tests.leaks.tables import watch_tables
+from tests.leaks.watch import WATCH
 
 _RESETS = ("/_ministack/reset", "/moto-api/reset")
 
@@ -108,7 +110,10 @@ def provisioned(request: pytest.FixtureRequest) -> Provisioned:
 def tables(request: pytest.FixtureRequest, prefix: str) -> Iterator[Tables]:
     """The tables in memory, then on each emulator."""
     if request.param == MEMORY:
-        yield MemoryTables()
+        memory = MemoryTables()
+        yield memory
+        for key, record in memory.records.by_key.items():
+            WATCH.rows(key.table, [record])
     else:
         yield from _tables_on(request.getfixturevalue(request.param), prefix)
 
@@ -123,7 +128,10 @@ def _forget_all(url: str) -> None:
     """Empty an emulator, in milliseconds where destroying one by one takes a tenth of a second.
 
     Each test has its own prefix whatever comes of this; but moto copies every table in every transaction.
+    What it has stored is looked through for its secrets first.
     """
+    client = strict_client("dynamodb", url)
+    watch_tables(WATCH, client, client.list_tables()["TableNames"] if WATCH.knows_any else ())
     for path in _RESETS:
         asked = urllib.request.Request(url + path, method="POST")  # noqa: S310 - the emulator just started
         with suppress(urllib.error.HTTPError), urllib.request.urlopen(asked, timeout=10):  # noqa: S310

@@ -141,9 +141,11 @@ def shared(emulator: str) -> Provisioned:
 
 
 @pytest.fixture
-def tenant(shared: Provisioned, start: Start) -> Relay:
+def tenant(shared: Provisioned, start: Start, clients: dict[str, Any]) -> Iterator[Relay]:
     """Give a Relay as a tenant of its own sees it, who asks the API and looks at nothing behind it."""
-    return start(shared, _DEVELOPMENT).another(f"t{next(_TENANTS)}")
+    name = f"t{next(_TENANTS)}"
+    yield start(shared, _DEVELOPMENT).another(name)
+    watch_tables(WATCH, clients["dynamodb"], shared.tables.values(), name)
 
 
 @pytest.fixture
