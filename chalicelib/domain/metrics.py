@@ -92,7 +92,7 @@ DEAD_LETTERS: Final = _counter(
 )
 BREAKER_TRIPS: Final = _counter("relay_breaker_trips_total", Part.DELIVERY, "Times that a breaker opened.")
 PROBES: Final = _counter(
-    "relay_probes_total", Part.DELIVERY, "Requests that tried whether a breaker may close, by what they came to.",
+    "relay_probes_total", Part.DELIVERY, "Requests that try whether a breaker may close, by their result.",
     "result", ProbeResult,
 )  # fmt: skip
 REFUSED: Final = _counter(
