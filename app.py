@@ -4,29 +4,8 @@ from typing import Any
 
 from chalice.app import CloudWatchEvent, Rate, Response, SQSEvent
 
-from chalicelib.handlers import audit as auditing
-from chalicelib.handlers import delayed_bells as delaying
-from chalicelib.handlers import (
-    deliver,
-    deliveries,
-    endpoints,
-    events,
-    http,
-    keys,
-    notices,
-    replays,
-    service,
-    tenants,
-)
-from chalicelib.handlers import end_owed as ending
-from chalicelib.handlers import export_audit as exporting
-from chalicelib.handlers import fan_out as fanning
-from chalicelib.handlers import notify as telling
-from chalicelib.handlers import purge as purging
-from chalicelib.handlers import reconcile as sweeping
-from chalicelib.handlers import retention as retaining
-from chalicelib.handlers import step_up as stepping_up
-from chalicelib.handlers.http import ANY_TYPE, Api
+from chalicelib import handlers
+from chalicelib.handlers.api import ANY_TYPE, Api
 
 Answer = dict[str, Any]
 
@@ -36,400 +15,400 @@ app = Api()
 @app.route("/v1/events", methods=["POST"], content_types=ANY_TYPE)
 def post_event() -> Response:
     """Accept one event."""
-    return http.answer(app, events.post)
+    return handlers.http.answer(app, handlers.events.post)
 
 
 @app.route("/v1/events/batch", methods=["POST"], content_types=ANY_TYPE)
 def post_events() -> Response:
     """Accept many events."""
-    return http.answer(app, events.post_batch)
+    return handlers.http.answer(app, handlers.events.post_batch)
 
 
 @app.route("/v1/events", methods=["GET"])
 def list_events() -> Response:
     """List events."""
-    return http.answer(app, events.page)
+    return handlers.http.answer(app, handlers.events.page)
 
 
 @app.route("/v1/events/{event_id}", methods=["GET"])
 def get_event(event_id: str) -> Response:
     """Show an event."""
-    return http.answer(app, events.get, event_id=event_id)
+    return handlers.http.answer(app, handlers.events.get, event_id=event_id)
 
 
 @app.route("/v1/events/{event_id}/payload", methods=["GET"])
 def get_payload(event_id: str) -> Response:
     """Give an event's exact bytes."""
-    return http.answer(app, events.payload, event_id=event_id)
+    return handlers.http.answer(app, handlers.events.payload, event_id=event_id)
 
 
 @app.route("/v1/events/{event_id}/deliveries", methods=["GET"])
 def list_event_deliveries(event_id: str) -> Response:
     """List an event's deliveries."""
-    return http.answer(app, events.deliveries, event_id=event_id)
+    return handlers.http.answer(app, handlers.events.deliveries, event_id=event_id)
 
 
 @app.route("/v1/endpoints", methods=["POST"], content_types=ANY_TYPE)
 def create_endpoint() -> Response:
     """Register an endpoint."""
-    return http.answer(app, endpoints.create)
+    return handlers.http.answer(app, handlers.endpoints.create)
 
 
 @app.route("/v1/endpoints", methods=["GET"])
 def list_endpoints() -> Response:
     """List endpoints."""
-    return http.answer(app, endpoints.page)
+    return handlers.http.answer(app, handlers.endpoints.page)
 
 
 @app.route("/v1/endpoints/{endpoint_id}", methods=["GET"])
 def get_endpoint(endpoint_id: str) -> Response:
     """Show an endpoint."""
-    return http.answer(app, endpoints.get, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.get, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}", methods=["PATCH"], content_types=ANY_TYPE)
 def patch_endpoint(endpoint_id: str) -> Response:
     """Change an endpoint."""
-    return http.answer(app, endpoints.patch, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.patch, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}", methods=["DELETE"])
 def delete_endpoint(endpoint_id: str) -> Response:
     """Delete an endpoint."""
-    return http.answer(app, endpoints.delete, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.delete, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/disable", methods=["POST"], content_types=ANY_TYPE)
 def disable_endpoint(endpoint_id: str) -> Response:
     """Disable an endpoint."""
-    return http.answer(app, endpoints.disable, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.disable, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/enable", methods=["POST"], content_types=ANY_TYPE)
 def enable_endpoint(endpoint_id: str) -> Response:
     """Enable an endpoint."""
-    return http.answer(app, endpoints.enable, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.enable, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/rotate-secret", methods=["POST"], content_types=ANY_TYPE)
 def rotate_secret(endpoint_id: str) -> Response:
     """Rotate an endpoint's signing key."""
-    return http.answer(app, endpoints.rotate_secret, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.rotate_secret, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/end-overlap", methods=["POST"], content_types=ANY_TYPE)
 def end_overlap(endpoint_id: str) -> Response:
     """End an endpoint's previous signing key."""
-    return http.answer(app, endpoints.end_overlap, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.end_overlap, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/public-key", methods=["GET"])
 def get_public_keys(endpoint_id: str) -> Response:
     """Show an endpoint's public keys."""
-    return http.answer(app, endpoints.public_keys, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.public_keys, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/test", methods=["POST"], content_types=ANY_TYPE)
 def test_endpoint(endpoint_id: str) -> Response:
     """Send a sample event to an endpoint."""
-    return http.answer(app, endpoints.test, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.test, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/backlog", methods=["GET"])
 def get_endpoint_backlog(endpoint_id: str) -> Response:
     """Show how much waits for an endpoint."""
-    return http.answer(app, endpoints.backlog, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.backlog, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/deliveries", methods=["GET"])
 def list_endpoint_deliveries(endpoint_id: str) -> Response:
     """List an endpoint's deliveries."""
-    return http.answer(app, endpoints.deliveries, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.deliveries, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/attempts", methods=["GET"])
 def list_endpoint_attempts(endpoint_id: str) -> Response:
     """List an endpoint's attempts."""
-    return http.answer(app, endpoints.attempts, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.attempts, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/dead-letters", methods=["GET"])
 def list_dead_letters(endpoint_id: str) -> Response:
     """List what was given up on."""
-    return http.answer(app, endpoints.dead_letters, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.dead_letters, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/dead-letters", methods=["DELETE"])
 def purge_dead_letters(endpoint_id: str) -> Response:
     """Remove what was given up on."""
-    return http.answer(app, purging.dead_letters, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.purge.dead_letters, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/stats", methods=["GET"])
 def get_endpoint_stats(endpoint_id: str) -> Response:
     """List what an endpoint's hours came to."""
-    return http.answer(app, endpoints.stats, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.stats, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/health", methods=["GET"])
 def get_endpoint_health(endpoint_id: str) -> Response:
     """Show how an endpoint does."""
-    return http.answer(app, endpoints.health, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.endpoints.health, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/deliveries/{delivery_id}", methods=["GET"])
 def get_delivery(delivery_id: str) -> Response:
     """Show a delivery."""
-    return http.answer(app, deliveries.get, delivery_id=delivery_id)
+    return handlers.http.answer(app, handlers.deliveries.get, delivery_id=delivery_id)
 
 
 @app.route("/v1/deliveries/{delivery_id}/request", methods=["GET"])
 def get_delivery_request(delivery_id: str) -> Response:
     """Show the request of an attempt."""
-    return http.answer(app, deliveries.request, delivery_id=delivery_id)
+    return handlers.http.answer(app, handlers.deliveries.request, delivery_id=delivery_id)
 
 
 @app.route("/v1/deliveries/{delivery_id}/replay", methods=["POST"], content_types=ANY_TYPE)
 def replay_delivery(delivery_id: str) -> Response:
     """Send a delivery again."""
-    return http.answer(app, deliveries.replay, delivery_id=delivery_id)
+    return handlers.http.answer(app, handlers.deliveries.replay, delivery_id=delivery_id)
 
 
 @app.route("/v1/tenants", methods=["POST"], content_types=ANY_TYPE)
 def create_tenant() -> Response:
     """Open a tenant."""
-    return http.answer(app, tenants.create)
+    return handlers.http.answer(app, handlers.tenants.create)
 
 
 @app.route("/v1/tenants", methods=["GET"])
 def list_tenants() -> Response:
     """List tenants."""
-    return http.answer(app, tenants.page)
+    return handlers.http.answer(app, handlers.tenants.page)
 
 
 @app.route("/v1/tenants/{tenant_id}", methods=["GET"])
 def get_tenant(tenant_id: str) -> Response:
     """Show a tenant."""
-    return http.answer(app, tenants.get, tenant_id=tenant_id)
+    return handlers.http.answer(app, handlers.tenants.get, tenant_id=tenant_id)
 
 
 @app.route("/v1/tenants/{tenant_id}", methods=["PATCH"], content_types=ANY_TYPE)
 def patch_tenant(tenant_id: str) -> Response:
     """Change a tenant."""
-    return http.answer(app, tenants.patch, tenant_id=tenant_id)
+    return handlers.http.answer(app, handlers.tenants.patch, tenant_id=tenant_id)
 
 
 @app.route("/v1/tenants/{tenant_id}", methods=["DELETE"])
 def purge_tenant(tenant_id: str) -> Response:
     """Remove a tenant with all that is its own."""
-    return http.answer(app, purging.tenant, tenant_id=tenant_id)
+    return handlers.http.answer(app, handlers.purge.tenant, tenant_id=tenant_id)
 
 
 @app.route("/v1/tenants/{tenant_id}/recover", methods=["POST"], content_types=ANY_TYPE)
 def recover_tenant(tenant_id: str) -> Response:
     """Give a tenant new keys to itself."""
-    return http.answer(app, tenants.recover, tenant_id=tenant_id)
+    return handlers.http.answer(app, handlers.tenants.recover, tenant_id=tenant_id)
 
 
 @app.route("/v1/keys", methods=["POST"], content_types=ANY_TYPE)
 def create_key() -> Response:
     """Make an API key."""
-    return http.answer(app, keys.create)
+    return handlers.http.answer(app, handlers.keys.create)
 
 
 @app.route("/v1/keys", methods=["GET"])
 def list_keys() -> Response:
     """List API keys."""
-    return http.answer(app, keys.page)
+    return handlers.http.answer(app, handlers.keys.page)
 
 
 @app.route("/v1/keys/{key_id}", methods=["DELETE"])
 def revoke_key(key_id: str) -> Response:
     """Revoke an API key."""
-    return http.answer(app, keys.revoke, key_id=key_id)
+    return handlers.http.answer(app, handlers.keys.revoke, key_id=key_id)
 
 
 @app.route("/v1/step-up", methods=["POST"], content_types=ANY_TYPE)
 def step_up() -> Response:
     """Show the second factor."""
-    return http.answer(app, stepping_up.prove)
+    return handlers.http.answer(app, handlers.step_up.prove)
 
 
 @app.route("/v1/notices", methods=["GET"])
 def list_notices() -> Response:
     """List what owners were told."""
-    return http.answer(app, notices.page)
+    return handlers.http.answer(app, handlers.notices.page)
 
 
 @app.route("/v1/audit", methods=["GET"])
 def list_audit() -> Response:
     """List who changed what."""
-    return http.answer(app, auditing.page)
+    return handlers.http.answer(app, handlers.audit.page)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/replay", methods=["POST"], content_types=ANY_TYPE)
 def replay_endpoint(endpoint_id: str) -> Response:
     """Send many deliveries of an endpoint again."""
-    return http.answer(app, replays.begin, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.replays.begin, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/replays/{replay_id}", methods=["GET"])
 def get_replay(replay_id: str) -> Response:
     """Show a bulk replay."""
-    return http.answer(app, replays.get, replay_id=replay_id)
+    return handlers.http.answer(app, handlers.replays.get, replay_id=replay_id)
 
 
 @app.route("/v1/replays/{replay_id}/pause", methods=["POST"], content_types=ANY_TYPE)
 def pause_replay(replay_id: str) -> Response:
     """Pause a bulk replay."""
-    return http.answer(app, replays.pause, replay_id=replay_id)
+    return handlers.http.answer(app, handlers.replays.pause, replay_id=replay_id)
 
 
 @app.route("/v1/replays/{replay_id}/resume", methods=["POST"], content_types=ANY_TYPE)
 def resume_replay(replay_id: str) -> Response:
     """Resume a bulk replay."""
-    return http.answer(app, replays.resume, replay_id=replay_id)
+    return handlers.http.answer(app, handlers.replays.resume, replay_id=replay_id)
 
 
 @app.route("/v1/replays/{replay_id}/cancel", methods=["POST"], content_types=ANY_TYPE)
 def cancel_replay(replay_id: str) -> Response:
     """Cancel a bulk replay."""
-    return http.answer(app, replays.cancel, replay_id=replay_id)
+    return handlers.http.answer(app, handlers.replays.cancel, replay_id=replay_id)
 
 
 @app.route("/healthz", methods=["GET"])
 def healthz() -> Response:
     """Say that the function runs."""
-    return service.alive()
+    return handlers.service.alive()
 
 
 @app.route("/openapi.json", methods=["GET"])
 def openapi() -> Response:
     """Give the contract of this API."""
-    return http.guarded(app, lambda: service.contract(app.current_request))
+    return handlers.http.guarded(app, lambda: handlers.service.contract(app.current_request))
 
 
 @app.route("/readyz", methods=["GET"])
 def readyz() -> Response:
     """Say whether Relay can work."""
-    return http.guarded(app, service.ready)
+    return handlers.http.guarded(app, handlers.service.ready)
 
 
 @app.route("/v1/egress-ranges", methods=["GET"])
 def egress_ranges() -> Response:
     """Give the address ranges that requests come from."""
-    return http.guarded(app, service.egress_ranges)
+    return handlers.http.guarded(app, handlers.service.egress_ranges)
 
 
 @app.on_sqs_message(queue="relay-shard-0.fifo", batch_size=10)
 def deliver_shard_0(event: SQSEvent) -> Answer:
     """Deliver what rings on shard 0."""
-    return deliver.handle(event.to_dict(), event.context)
+    return handlers.deliver.handle(event.to_dict(), event.context)
 
 
 @app.on_sqs_message(queue="relay-shard-1.fifo", batch_size=10)
 def deliver_shard_1(event: SQSEvent) -> Answer:
     """Deliver what rings on shard 1."""
-    return deliver.handle(event.to_dict(), event.context)
+    return handlers.deliver.handle(event.to_dict(), event.context)
 
 
 @app.on_sqs_message(queue="relay-shard-2.fifo", batch_size=10)
 def deliver_shard_2(event: SQSEvent) -> Answer:
     """Deliver what rings on shard 2."""
-    return deliver.handle(event.to_dict(), event.context)
+    return handlers.deliver.handle(event.to_dict(), event.context)
 
 
 @app.on_sqs_message(queue="relay-shard-3.fifo", batch_size=10)
 def deliver_shard_3(event: SQSEvent) -> Answer:
     """Deliver what rings on shard 3."""
-    return deliver.handle(event.to_dict(), event.context)
+    return handlers.deliver.handle(event.to_dict(), event.context)
 
 
 @app.on_sqs_message(queue="relay-slow.fifo", batch_size=10)
 def deliver_slow(event: SQSEvent) -> Answer:
     """Deliver what rings on the queue of slow endpoints."""
-    return deliver.handle(event.to_dict(), event.context)
+    return handlers.deliver.handle(event.to_dict(), event.context)
 
 
 @app.on_sqs_message(queue="relay-hot-0.fifo", batch_size=10)
 def deliver_hot_0(event: SQSEvent) -> Answer:
     """Deliver what rings on the queue of endpoints with many deliveries."""
-    return deliver.handle(event.to_dict(), event.context)
+    return handlers.deliver.handle(event.to_dict(), event.context)
 
 
 @app.on_sqs_message(queue="relay-cloud.fifo", batch_size=10)
 def deliver_cloud(event: SQSEvent) -> Answer:
     """Deliver to queues and buses in AWS accounts of others."""
-    return deliver.handle_cloud(event.to_dict(), event.context)
+    return handlers.deliver.handle_cloud(event.to_dict(), event.context)
 
 
 @app.on_sqs_message(queue="relay-replay.fifo", batch_size=10)
 def deliver_replay(event: SQSEvent) -> Answer:
     """Deliver what rings on the queue of replays."""
-    return deliver.handle(event.to_dict(), event.context)
+    return handlers.deliver.handle(event.to_dict(), event.context)
 
 
 @app.on_sqs_message(queue="relay-delayed", batch_size=10)
 def delayed_bells(event: SQSEvent) -> Answer:
     """Ring the lanes whose delay is over."""
-    return delaying.handle(event.to_dict())
+    return handlers.delayed_bells.handle(event.to_dict())
 
 
 @app.on_sqs_message(queue="relay-fan-out", batch_size=1)
 def fan_out(event: SQSEvent) -> Answer:
     """Do the fan-outs that ingest left for later."""
-    return fanning.handle(event.to_dict())
+    return handlers.fan_out.handle(event.to_dict())
 
 
 @app.schedule(Rate(1, unit=Rate.MINUTES))
 def notify(_event: CloudWatchEvent) -> None:
     """Tell owners what will not arrive."""
-    telling.handle()
+    handlers.notify.handle()
 
 
 @app.on_sqs_message(queue="relay-endings", batch_size=1)
 def end_owed(event: SQSEvent) -> Answer:
     """End in pages what an owner's word, or time, has ended."""
-    return ending.handle(event.to_dict(), event.context)
+    return handlers.end_owed.handle(event.to_dict(), event.context)
 
 
 @app.schedule(Rate(1, unit=Rate.MINUTES))
 def call_endings(_event: CloudWatchEvent) -> None:
     """Call for what is to be ended."""
-    ending.call()
+    handlers.end_owed.call()
 
 
 @app.schedule(Rate(1, unit=Rate.HOURS))
 def retention(event: CloudWatchEvent) -> None:
     """Keep what is needed and remove what is not."""
-    retaining.handle(event.context)
+    handlers.retention.handle(event.context)
 
 
 @app.schedule(Rate(1, unit=Rate.MINUTES))
 def purge(event: CloudWatchEvent) -> None:
     """Remove what is to be purged."""
-    purging.handle(event.context)
+    handlers.purge.handle(event.context)
 
 
 @app.schedule(Rate(1, unit=Rate.HOURS))
 def export_audit(event: CloudWatchEvent) -> None:
     """Write the audit to where a SIEM reads it."""
-    exporting.handle(event.context)
+    handlers.export_audit.handle(event.context)
 
 
 @app.on_sqs_message(queue="relay-replays", batch_size=1)
 def replay_many(event: SQSEvent) -> Answer:
     """Go on with bulk replays."""
-    return replays.handle(event.to_dict(), event.context)
+    return handlers.replays.handle(event.to_dict(), event.context)
 
 
 @app.schedule(Rate(1, unit=Rate.MINUTES))
 def call_replays(_event: CloudWatchEvent) -> None:
     """Call for bulk replays that nobody has called for."""
-    replays.call()
+    handlers.replays.call()
 
 
 @app.schedule(Rate(1, unit=Rate.MINUTES))
 def reconcile(_event: CloudWatchEvent) -> None:
     """Ring what nobody looked at."""
-    sweeping.handle()
+    handlers.reconcile.handle()

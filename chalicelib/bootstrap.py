@@ -1,53 +1,12 @@
 """Puts the parts together: settings to adapters to use cases, each made once per process.
 
-Adapters are imported where they are made, so that a function loads only what it needs.
+Each part is imported where it is made, so that a function loads only what it needs.
 """
 
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from chalicelib import settings as configuration
-from chalicelib.application.admission import Admission
-from chalicelib.application.admit_requests import AdmitRequests
-from chalicelib.application.api_keys import ManageKeys
-from chalicelib.application.authenticate import Authenticate, KnownKeys
-from chalicelib.application.authorizing import Authorize
-from chalicelib.application.bulk_replay import OrderReplays, ReplayMany
-from chalicelib.application.deliver import Deliver
-from chalicelib.application.end_owed import EndOwed
-from chalicelib.application.endpoints import ManageEndpoints
-from chalicelib.application.export_audit import ExportAudit
-from chalicelib.application.fan_out import FanOutLater
-from chalicelib.application.gatekeeper import Gatekeeper, KnownGates
-from chalicelib.application.holding import Holding
-from chalicelib.application.ingest import Ingest, IngestLimits
-from chalicelib.application.inspect import Inspect
-from chalicelib.application.lane_bells import LaneBells
-from chalicelib.application.limiter import Limiter
-from chalicelib.application.measure_backlog import MeasureBacklog
-from chalicelib.application.notify import Notify
-from chalicelib.application.pacing import KnownQuotas, Pacing
-from chalicelib.application.purge import OrderPurges, PurgeAll
-from chalicelib.application.questions import Questions
-from chalicelib.application.rebuild import Rebuild
-from chalicelib.application.reconcile import Reconcile
-from chalicelib.application.replay import Replay
-from chalicelib.application.retention import Retention
-from chalicelib.application.rotate import RotateKeys
-from chalicelib.application.settlement import Settlement
-from chalicelib.application.showing import Showing
-from chalicelib.application.signing_keys import SigningKeys
-from chalicelib.application.step_up import StepUp
-from chalicelib.application.tenants import ManageTenants
-from chalicelib.application.try_endpoint import TryEndpoint
-from chalicelib.domain.api_key import ApiKey, development_key
-from chalicelib.domain.chat.platform import Origins
-from chalicelib.domain.gate import SECOND, Rules
-from chalicelib.domain.notice import NoticeRules
-from chalicelib.domain.secret import Secret
-from chalicelib.domain.step_up import DEVELOPMENT_SECRET
-from chalicelib.domain.target import Policy
-from chalicelib.domain.tenant import Tenant, development_tenant
 from chalicelib.settings import SETTLE_MARGIN_SECS, START_MARGIN_SECS, Settings
 
 if TYPE_CHECKING:
@@ -70,7 +29,40 @@ if TYPE_CHECKING:
     from chalicelib.adapters.s3 import S3Payloads
     from chalicelib.adapters.sqs import Queues, SqsBells, SqsReceipts
     from chalicelib.adapters.totp import PyotpCodes
+    from chalicelib.application.admit_requests import AdmitRequests
+    from chalicelib.application.api_keys import ManageKeys
+    from chalicelib.application.authenticate import Authenticate, KnownKeys
+    from chalicelib.application.authorizing import Authorize
+    from chalicelib.application.bulk_replay import OrderReplays, ReplayMany
+    from chalicelib.application.deliver import Deliver
+    from chalicelib.application.end_owed import EndOwed
+    from chalicelib.application.endpoints import ManageEndpoints
+    from chalicelib.application.export_audit import ExportAudit
+    from chalicelib.application.fan_out import FanOutLater
+    from chalicelib.application.ingest import Ingest
+    from chalicelib.application.inspect import Inspect
+    from chalicelib.application.limiter import Limiter
+    from chalicelib.application.measure_backlog import MeasureBacklog
+    from chalicelib.application.notify import Notify
+    from chalicelib.application.pacing import Pacing
     from chalicelib.application.ports import Sender
+    from chalicelib.application.purge import OrderPurges, PurgeAll
+    from chalicelib.application.questions import Questions
+    from chalicelib.application.rebuild import Rebuild
+    from chalicelib.application.reconcile import Reconcile
+    from chalicelib.application.replay import Replay
+    from chalicelib.application.retention import Retention
+    from chalicelib.application.rotate import RotateKeys
+    from chalicelib.application.showing import Showing
+    from chalicelib.application.signing_keys import SigningKeys
+    from chalicelib.application.step_up import StepUp
+    from chalicelib.application.tenants import ManageTenants
+    from chalicelib.application.try_endpoint import TryEndpoint
+    from chalicelib.domain.api_key import ApiKey
+    from chalicelib.domain.chat.platform import Origins
+    from chalicelib.domain.gate import Rules
+    from chalicelib.domain.target import Policy
+    from chalicelib.domain.tenant import Tenant
 
 
 # More than the clocks of two machines differ by.
@@ -132,11 +124,13 @@ def json_service(name: str) -> "JsonService":
 
 
 @cache
-def rules() -> Rules:
+def rules() -> "Rules":
     """Give the numbers of every gate.
 
     A lease that is hardly longer than a request leaves less to pace ahead in.
     """
+    from chalicelib.domain.gate import SECOND, Rules
+
     of = settings()
     spare_secs = of.lease_secs - of.total_timeout_secs - START_MARGIN_SECS - SETTLE_MARGIN_SECS
     return Rules(
@@ -155,15 +149,19 @@ def rules() -> Rules:
 
 
 @cache
-def policy() -> Policy:
+def policy() -> "Policy":
     """Say where requests may go."""
+    from chalicelib.domain.target import Policy
+
     of = settings()
     return Policy(of.require_https, of.allow_private_endpoints, of.allowed_ports)
 
 
 @cache
-def origins() -> Origins:
+def origins() -> "Origins":
     """Say where the chats' platforms are reached."""
+    from chalicelib.domain.chat.platform import Origins
+
     of = settings()
     return Origins(of.telegram_origin, of.discord_origin, of.slack_origin)
 
@@ -233,9 +231,10 @@ def payloads() -> "S3Payloads":
 
 
 @cache
-def signing_keys() -> SigningKeys:
+def signing_keys() -> "SigningKeys":
     """Give what makes and opens signing keys."""
     from chalicelib.adapters.ed25519 import NaclEd25519
+    from chalicelib.application.signing_keys import SigningKeys
 
     return SigningKeys(sealer(), NaclEd25519())
 
@@ -312,111 +311,133 @@ def cloud_sender() -> "CloudSender":
 
 
 @cache
-def limiter() -> Limiter:
+def limiter() -> "Limiter":
     """Give what counts; what a process has taken it spends wherever it is needed."""
     from chalicelib.adapters.dynamodb.limiting import DynamoAllowances
+    from chalicelib.application.limiter import Limiter
 
     return Limiter(DynamoAllowances(tables()), clock())
 
 
 @cache
-def admit_requests() -> AdmitRequests:
+def admit_requests() -> "AdmitRequests":
     """Give the use case that holds keys to their quotas."""
+    from chalicelib.application.admit_requests import AdmitRequests
+
     return AdmitRequests(limiter())
 
 
 @cache
-def pacing() -> Pacing:
+def pacing() -> "Pacing":
     """Give what paces fan-outs; a tenant's budget is known for as long as a key is."""
+    from chalicelib.application.pacing import KnownQuotas, Pacing
+
     quotas = KnownQuotas(tenants(), clock(), settings().key_cache_secs * 1000)
     return Pacing(limiter(), clock(), quotas.fan_out_per_second)
 
 
 @cache
-def ingest() -> Ingest:
+def ingest() -> "Ingest":
     """Give the use case that accepts events."""
+    from chalicelib.application.ingest import Ingest, IngestLimits
+
     of = settings()
     limits = IngestLimits(of.payload_max_bytes, of.inline_max_bytes, of.inline_fanout_max)
     return Ingest(capturing(), payloads(), bells(), clock(), dice(), limits, limiter(), pacing())
 
 
 @cache
-def fan_out() -> FanOutLater:
+def fan_out() -> "FanOutLater":
     """Give the use case that fans out later."""
     from chalicelib.adapters.dynamodb.capturing import DynamoFanningOut
+    from chalicelib.application.fan_out import FanOutLater
 
     return FanOutLater(DynamoFanningOut(tables()), capturing(), payloads(), bells(), clock(), pacing())
 
 
 @cache
-def manage_endpoints() -> ManageEndpoints:
+def manage_endpoints() -> "ManageEndpoints":
     """Give the use case behind the endpoint routes."""
+    from chalicelib.application.endpoints import ManageEndpoints
+
     return ManageEndpoints(endpoints(), signing_keys(), clock(), dice(), policy(), bells(), origins())
 
 
 @cache
-def authorize() -> Authorize:
+def authorize() -> "Authorize":
     """Give the use case that checks and seals what endpoints are authenticated with."""
     from chalicelib.adapters.http.own_tls import OpenSslCertificates
+    from chalicelib.application.authorizing import Authorize
 
     return Authorize(signing_keys(), OpenSslCertificates(), clock(), policy())
 
 
 @cache
-def rotate_keys() -> RotateKeys:
+def rotate_keys() -> "RotateKeys":
     """Give the use case that rotates signing keys."""
+    from chalicelib.application.rotate import RotateKeys
+
     return RotateKeys(manage_endpoints())
 
 
 @cache
-def end_owed() -> EndOwed:
+def end_owed() -> "EndOwed":
     """Give the use case that ends deliveries in pages."""
     from chalicelib.adapters.dynamodb.endings import DynamoEndings
+    from chalicelib.application.end_owed import EndOwed
 
     return EndOwed(DynamoEndings(tables()), endpoints(), gates(), work(), bells(), clock())
 
 
 @cache
-def measure_backlog() -> MeasureBacklog:
+def measure_backlog() -> "MeasureBacklog":
     """Give the use case that counts what waits."""
+    from chalicelib.application.measure_backlog import MeasureBacklog
+
     return MeasureBacklog(endpoints(), gates(), work(), clock())
 
 
 @cache
-def questions() -> Questions:
+def questions() -> "Questions":
     """Give the use case that answers what happened."""
     from chalicelib.adapters.dynamodb.reading import DynamoReading
+    from chalicelib.application.questions import Questions
 
     return Questions(DynamoReading(tables()), endpoints(), payloads(), clock())
 
 
 @cache
-def showing() -> Showing:
+def showing() -> "Showing":
     """Give the use case that makes what may be seen."""
     from chalicelib.adapters.dynamodb.reading import DynamoReading
+    from chalicelib.application.showing import Showing
 
     return Showing(DynamoReading(tables()), payloads(), tenants(), clock())
 
 
 @cache
-def inspect() -> Inspect:
+def inspect() -> "Inspect":
     """Give the use case that shows requests of the past."""
+    from chalicelib.application.inspect import Inspect
+
     return Inspect(questions(), showing(), origins())
 
 
 @cache
-def replay() -> Replay:
+def replay() -> "Replay":
     """Give the use case that replays a delivery."""
     from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
+    from chalicelib.application.replay import Replay
 
     return Replay(DynamoReplaying(tables()), questions(), bells(), clock(), dice())
 
 
 @cache
-def try_endpoint() -> TryEndpoint:
+def try_endpoint() -> "TryEndpoint":
     """Give the use case that sends tests."""
     from chalicelib.adapters.clock import SystemPatience
     from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
+    from chalicelib.application.try_endpoint import TryEndpoint
 
     return TryEndpoint(
         endpoints(),
@@ -439,35 +460,44 @@ def bulk_replays() -> "DynamoBulkReplays":
 
 
 @cache
-def order_replays() -> OrderReplays:
+def order_replays() -> "OrderReplays":
     """Give the use case behind the routes of bulk replays."""
+    from chalicelib.application.bulk_replay import OrderReplays
+
     return OrderReplays(bulk_replays(), endpoints(), bells(), clock(), dice())
 
 
 @cache
-def replay_many() -> ReplayMany:
+def replay_many() -> "ReplayMany":
     """Give the use case that works bulk replays off."""
     from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
+    from chalicelib.application.bulk_replay import ReplayMany
 
     return ReplayMany(bulk_replays(), DynamoReplaying(tables()), endpoints(), work(), bells(), clock())
 
 
 @cache
-def authenticate() -> Authenticate:
+def authenticate() -> "Authenticate":
     """Give the use case that says who asks."""
+    from chalicelib.application.authenticate import Authenticate
+
     of = settings()
     return Authenticate(api_keys(), known_keys(), clock(), of.allow_keyless, of.operator_key_sha256)
 
 
 @cache
-def known_keys() -> KnownKeys:
+def known_keys() -> "KnownKeys":
     """Give what this process remembers of keys."""
+    from chalicelib.application.authenticate import KnownKeys
+
     return KnownKeys(settings().key_cache_secs * 1000)
 
 
 @cache
-def manage_keys() -> ManageKeys:
+def manage_keys() -> "ManageKeys":
     """Give the use case behind the routes of keys."""
+    from chalicelib.application.api_keys import ManageKeys
+
     return ManageKeys(api_keys(), known_keys(), clock(), dice())
 
 
@@ -480,26 +510,34 @@ def codes() -> "PyotpCodes":
 
 
 @cache
-def step_up() -> StepUp:
+def step_up() -> "StepUp":
     """Give the use case that stands before elevated actions."""
     from chalicelib.adapters.dynamodb.trusting import DynamoSecondFactors
+    from chalicelib.application.step_up import StepUp
 
     return StepUp(DynamoSecondFactors(tables()), sealer(), codes(), clock(), dice())
 
 
 @cache
-def deliver() -> Deliver:
+def deliver() -> "Deliver":
     """Give the use case of the delivery plane, for what is sent over HTTP."""
     return _deliver(sender(), cloud=False)
 
 
 @cache
-def deliver_cloud() -> Deliver:
+def deliver_cloud() -> "Deliver":
     """Give the use case of the delivery plane, for what is sent to AWS."""
     return _deliver(cloud_sender(), cloud=True)
 
 
-def _deliver(by: "Sender", *, cloud: bool) -> Deliver:
+def _deliver(by: "Sender", *, cloud: bool) -> "Deliver":
+    from chalicelib.application.admission import Admission
+    from chalicelib.application.deliver import Deliver
+    from chalicelib.application.gatekeeper import Gatekeeper, KnownGates
+    from chalicelib.application.holding import Holding
+    from chalicelib.application.lane_bells import LaneBells
+    from chalicelib.application.settlement import Settlement
+
     known = KnownGates()
     keeper = Gatekeeper(gates(), known)
     holding = Holding(work(), keeper, clock())
@@ -522,9 +560,10 @@ def _deliver(by: "Sender", *, cloud: bool) -> Deliver:
 
 
 @cache
-def reconcile() -> Reconcile:
+def reconcile() -> "Reconcile":
     """Give the watchdog."""
     from chalicelib.adapters.dynamodb.work import DynamoWatching
+    from chalicelib.application.reconcile import Reconcile
 
     return Reconcile(DynamoWatching(tables()), work(), gates(), bells(), fan_out(), clock())
 
@@ -546,10 +585,11 @@ def auditing() -> "DynamoAuditing":
 
 
 @cache
-def export_audit() -> ExportAudit:
+def export_audit() -> "ExportAudit":
     """Give the use case that writes the audit to where a SIEM reads it."""
     from chalicelib.adapters.dynamodb.auditing import DynamoExportingAudit
     from chalicelib.adapters.s3 import S3Exports
+    from chalicelib.application.export_audit import ExportAudit
 
     exports = S3Exports(client("s3"), settings().audit_bucket)
     return ExportAudit(DynamoExportingAudit(tables()), exports, clock())
@@ -564,23 +604,29 @@ def purging() -> "DynamoPurging":
 
 
 @cache
-def order_purges() -> OrderPurges:
+def order_purges() -> "OrderPurges":
     """Give the use case behind the routes that purge."""
+    from chalicelib.application.purge import OrderPurges
+
     return OrderPurges(purging(), endpoints(), clock(), dice())
 
 
 @cache
-def purge_all() -> PurgeAll:
+def purge_all() -> "PurgeAll":
     """Give the use case that works purges off."""
+    from chalicelib.application.purge import PurgeAll
+
     of = settings()
     quiet_ms = (of.function_timeout_secs + of.key_cache_secs) * 1000 + PURGE_MARGIN_MS
     return PurgeAll(purging(), endpoints(), payloads(), clock(), dice(), quiet_ms)
 
 
 @cache
-def notify() -> Notify:
+def notify() -> "Notify":
     """Give the use case that tells owners; raises SettingsError without a topic."""
     from chalicelib.adapters.sns import SnsAnnouncer
+    from chalicelib.application.notify import Notify
+    from chalicelib.domain.notice import NoticeRules
 
     of = settings()
     if not of.notices_topic_arn:
@@ -591,29 +637,36 @@ def notify() -> Notify:
 
 
 @cache
-def retention() -> Retention:
+def retention() -> "Retention":
     """Give the use case that keeps what is needed and removes what is not."""
     from chalicelib.adapters.dynamodb.retaining import DynamoRetaining
+    from chalicelib.application.retention import Retention
 
     return Retention(DynamoRetaining(tables()), payloads(), clock(), settings().sweep_expired_rows)
 
 
 @cache
-def rebuild() -> Rebuild:
+def rebuild() -> "Rebuild":
     """Give the use case that makes what is derived again from history; no function has it."""
     from chalicelib.adapters.dynamodb.rebuilding import DynamoRebuilding
+    from chalicelib.application.rebuild import Rebuild
 
     return Rebuild(DynamoRebuilding(tables()), clock(), rules())
 
 
 @cache
-def manage_tenants() -> ManageTenants:
+def manage_tenants() -> "ManageTenants":
     """Give the use case behind the routes of tenants."""
+    from chalicelib.application.tenants import ManageTenants
+
     return ManageTenants(tenants(), sealer(), codes(), clock(), dice())
 
 
-def seed(tenant: Tenant, key: ApiKey) -> None:
+def seed(tenant: "Tenant", key: "ApiKey") -> None:
     """Write a tenant with a known second factor, unless it is there, and a key; for emulators alone."""
+    from chalicelib.domain.secret import Secret
+    from chalicelib.domain.step_up import DEVELOPMENT_SECRET
+
     if settings().real_aws:
         raise configuration.SettingsError("a development key is for emulators (AWS_ENDPOINT_URL)")
     manage_tenants().seed(tenant, key, Secret(DEVELOPMENT_SECRET))
@@ -622,4 +675,7 @@ def seed(tenant: Tenant, key: ApiKey) -> None:
 
 def seed_development() -> None:
     """Write the default tenant with its fixed key and second factor; only an emulator gets one."""
+    from chalicelib.domain.api_key import development_key
+    from chalicelib.domain.tenant import development_tenant
+
     seed(development_tenant(clock().now_ms()), development_key())
