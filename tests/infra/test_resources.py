@@ -29,6 +29,7 @@ KEYS = {
     "relay-replays": PAIR,
     "relay-audit": PAIR,
     "relay-purges": PAIR,
+    "relay-metrics": ALONE,
 }
 FIFO = {
     f"relay-{name}.fifo"
@@ -66,7 +67,7 @@ def test_every_table_expires_its_rows_is_backed_up_and_encrypted(on_aws: dict[st
 
 def test_every_table_either_has_rows_that_expire_or_is_known_to_have_none() -> None:
     """Where DynamoDB does not remove them, retention goes through these."""
-    stay = {"owed", "endpoints", "subs", "gates", "allowances", "tenants", "fanouts", "endings"}
+    stay = {"owed", "endpoints", "subs", "gates", "allowances", "tenants", "fanouts", "endings", "metrics"}
     assert not stay & set(keys.EXPIRING)
     assert {f"relay-{table}" for table in {*keys.EXPIRING, *stay}} == set(KEYS)
 

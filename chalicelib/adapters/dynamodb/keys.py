@@ -16,6 +16,7 @@ REPLAYS = "replays"
 PURGES = "purges"
 ALLOWANCES = "allowances"
 NOTICES = "notices"
+METRICS = "metrics"
 ARMED_INDEX = "armed"
 RUNNING_INDEX = "running"
 ALERT_INDEX = "alert"
@@ -261,6 +262,26 @@ def retention() -> Key:
 def audit_export() -> Key:
     """Name the row that says how far the export of the audit has come; the installation's own, too."""
     return Key(FANOUTS, INSTALLATION, "audit-export")
+
+
+def gauges() -> Key:
+    """Name the row of what the reporter last read; the installation's own, so of no tenant's name."""
+    return Key(METRICS, "gauges")
+
+
+def canary(queue: str) -> Key:
+    """Name the row that says when a canary last came through a queue, by its name without the prefix."""
+    return Key(METRICS, f"canary#{queue}")
+
+
+def run(schedule: str) -> Key:
+    """Name the row that says when a scheduled function last did all it had to do."""
+    return Key(METRICS, f"run#{schedule}")
+
+
+def reported() -> Key:
+    """Name the row of what CloudWatch has been told of the counters."""
+    return Key(METRICS, "reported")
 
 
 def hour_shard(hour: int) -> str:
