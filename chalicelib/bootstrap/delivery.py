@@ -1,0 +1,109 @@
+"""Sending what is owed, and looking after lanes that nobody looked at."""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from chalicelib import bootstrap
+
+if TYPE_CHECKING:
+    from chalicelib.adapters.cloud import CloudSender
+    from chalicelib.adapters.http.sender import GuardedSender
+    from chalicelib.application.deliver import Deliver
+    from chalicelib.application.ports import Sender
+    from chalicelib.application.reconcile import Reconcile
+
+
+@cache
+def sender() -> "GuardedSender":
+    """Give the one sender of the process; its connections outlive invocations."""
+    from chalicelib.adapters.http.dial import Proxy
+    from chalicelib.adapters.http.loop import BackgroundLoop
+    from chalicelib.adapters.http.sender import GuardedSender, SendLimits
+    from chalicelib.adapters.http.transport import GuardedTransport, Timeouts
+
+    of = bootstrap.settings()
+    timeouts = Timeouts(of.connect_timeout_secs, of.read_timeout_secs)
+    proxy = Proxy(*of.outbound_proxy) if of.outbound_proxy else None
+    transport = GuardedTransport(bootstrap.policy(), timeouts, proxy=proxy)
+    limits = SendLimits(of.total_timeout_secs, of.response_max_bytes, of.max_in_flight)
+    return GuardedSender(transport, limits, BackgroundLoop(), bootstrap.clock().now_ms)
+
+
+@cache
+def cloud_sender() -> "CloudSender":
+    """Give what sends to queues and buses in AWS accounts of others."""
+    from chalicelib.adapters import clients
+    from chalicelib.adapters.cloud import STEPS, CloudSender, Sessions
+    from chalicelib.adapters.http.loop import BackgroundLoop
+    from chalicelib.adapters.http.sender import SendLimits
+
+    of = bootstrap.settings()
+    sts = clients.make("sts", attempts=1, timeout_s=of.total_timeout_secs / STEPS)
+    limits = SendLimits(of.total_timeout_secs, of.response_max_bytes, of.max_in_flight)
+    return CloudSender(Sessions(sts), bootstrap.client_in, limits, BackgroundLoop())
+
+
+@cache
+def deliver() -> "Deliver":
+    """Give the use case of the delivery plane, for what is sent over HTTP."""
+    return _deliver(bootstrap.sender(), cloud=False)
+
+
+@cache
+def deliver_cloud() -> "Deliver":
+    """Give the use case of the delivery plane, for what is sent to AWS."""
+    return _deliver(bootstrap.cloud_sender(), cloud=True)
+
+
+def _deliver(by: "Sender", *, cloud: bool) -> "Deliver":
+    from chalicelib.application.admission import Admission
+    from chalicelib.application.deliver import Deliver
+    from chalicelib.application.gatekeeper import Gatekeeper, KnownGates
+    from chalicelib.application.holding import Holding
+    from chalicelib.application.lane_bells import LaneBells
+    from chalicelib.application.settlement import Settlement
+
+    known = KnownGates()
+    keeper = Gatekeeper(bootstrap.gates(), known)
+    holding = Holding(bootstrap.work(), keeper, bootstrap.clock())
+    lane_bells = LaneBells(bootstrap.bells(), keeper, bootstrap.clock())
+    settlement = Settlement(
+        bootstrap.work(),
+        keeper,
+        holding,
+        lane_bells,
+        bootstrap.endpoints(),
+        bootstrap.clock(),
+        bootstrap.dice(),
+        bootstrap.rules(),
+    )
+    return Deliver(
+        bootstrap.work(),
+        Admission(bootstrap.gates(), known, bootstrap.rules()),
+        settlement,
+        bootstrap.payloads(),
+        bootstrap.signing_keys(),
+        by,
+        bootstrap.clock(),
+        bootstrap.dice(),
+        bootstrap.settings().total_timeout_secs * 1000,
+        bootstrap.settings().payload_max_bytes,
+        bootstrap.origins(),
+        cloud,
+    )
+
+
+@cache
+def reconcile() -> "Reconcile":
+    """Give the watchdog."""
+    from chalicelib.adapters.dynamodb.work import DynamoWatching
+    from chalicelib.application.reconcile import Reconcile
+
+    return Reconcile(
+        DynamoWatching(bootstrap.tables()),
+        bootstrap.work(),
+        bootstrap.gates(),
+        bootstrap.bells(),
+        bootstrap.fan_out(),
+        bootstrap.clock(),
+    )

@@ -1,0 +1,117 @@
+"""What runs beside deliveries: ends, bulk replays, notices, retention, purges, exports, rebuilding."""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from chalicelib import bootstrap
+from chalicelib import settings as configuration
+
+if TYPE_CHECKING:
+    from chalicelib.application.bulk_replay import ReplayMany
+    from chalicelib.application.end_owed import EndOwed
+    from chalicelib.application.export_audit import ExportAudit
+    from chalicelib.application.notify import Notify
+    from chalicelib.application.purge import PurgeAll
+    from chalicelib.application.rebuild import Rebuild
+    from chalicelib.application.retention import Retention
+
+# More than the clocks of two machines differ by.
+PURGE_MARGIN_MS = 10_000
+
+
+@cache
+def end_owed() -> "EndOwed":
+    """Give the use case that ends deliveries in pages."""
+    from chalicelib.adapters.dynamodb.endings import DynamoEndings
+    from chalicelib.application.end_owed import EndOwed
+
+    return EndOwed(
+        DynamoEndings(bootstrap.tables()),
+        bootstrap.endpoints(),
+        bootstrap.gates(),
+        bootstrap.work(),
+        bootstrap.bells(),
+        bootstrap.clock(),
+    )
+
+
+@cache
+def replay_many() -> "ReplayMany":
+    """Give the use case that works bulk replays off."""
+    from chalicelib.adapters.dynamodb.replaying import DynamoReplaying
+    from chalicelib.application.bulk_replay import ReplayMany
+
+    return ReplayMany(
+        bootstrap.bulk_replays(),
+        DynamoReplaying(bootstrap.tables()),
+        bootstrap.endpoints(),
+        bootstrap.work(),
+        bootstrap.bells(),
+        bootstrap.clock(),
+    )
+
+
+@cache
+def export_audit() -> "ExportAudit":
+    """Give the use case that writes the audit to where a SIEM reads it."""
+    from chalicelib.adapters.dynamodb.auditing import DynamoExportingAudit
+    from chalicelib.adapters.s3 import S3Exports
+    from chalicelib.application.export_audit import ExportAudit
+
+    exports = S3Exports(bootstrap.client("s3"), bootstrap.settings().audit_bucket)
+    return ExportAudit(DynamoExportingAudit(bootstrap.tables()), exports, bootstrap.clock())
+
+
+@cache
+def purge_all() -> "PurgeAll":
+    """Give the use case that works purges off."""
+    from chalicelib.application.purge import PurgeAll
+
+    of = bootstrap.settings()
+    quiet_ms = (of.function_timeout_secs + of.key_cache_secs) * 1000 + PURGE_MARGIN_MS
+    return PurgeAll(
+        bootstrap.purging(),
+        bootstrap.endpoints(),
+        bootstrap.payloads(),
+        bootstrap.clock(),
+        bootstrap.dice(),
+        quiet_ms,
+    )
+
+
+@cache
+def notify() -> "Notify":
+    """Give the use case that tells owners; raises SettingsError without a topic."""
+    from chalicelib.adapters.sns import SnsAnnouncer
+    from chalicelib.application.notify import Notify
+    from chalicelib.domain.notice import NoticeRules
+
+    of = bootstrap.settings()
+    if not of.notices_topic_arn:
+        raise configuration.SettingsError("RELAY_NOTICES_TOPIC_ARN is not set; notices need a topic")
+    announcer = SnsAnnouncer(bootstrap.client("sns"), of.notices_topic_arn)
+    rules = NoticeRules(of.notice_window_secs * 1000, of.notice_outage_secs * 1000)
+    return Notify(bootstrap.noticing(), announcer, bootstrap.clock(), bootstrap.dice(), rules)
+
+
+@cache
+def retention() -> "Retention":
+    """Give the use case that keeps what is needed and removes what is not."""
+    from chalicelib.adapters.dynamodb.retaining import DynamoRetaining
+    from chalicelib.application.retention import Retention
+
+    return Retention(
+        DynamoRetaining(bootstrap.tables()),
+        bootstrap.payloads(),
+        bootstrap.clock(),
+        bootstrap.settings().sweep_expired_rows,
+    )
+
+
+@cache
+def rebuild() -> "Rebuild":
+    """Give the use case that makes what is derived again from history; no function has it."""
+    from chalicelib.adapters.dynamodb.rebuilding import DynamoRebuilding
+    from chalicelib.application.rebuild import Rebuild
+
+    return Rebuild(DynamoRebuilding(bootstrap.tables()), bootstrap.clock(), bootstrap.rules())
