@@ -4,7 +4,7 @@ from typing import Any
 
 from chalice.app import CloudWatchEvent, Rate, Response, SQSEvent
 
-from chalicelib import handlers
+from chalicelib import bootstrap, handlers
 from chalicelib.handlers.api import ANY_TYPE, Api
 
 Answer = dict[str, Any]
@@ -141,7 +141,7 @@ def list_dead_letters(endpoint_id: str) -> Response:
 @app.route("/v1/endpoints/{endpoint_id}/dead-letters", methods=["DELETE"])
 def purge_dead_letters(endpoint_id: str) -> Response:
     """Remove what was given up on."""
-    return handlers.http.answer(app, handlers.purge.dead_letters, endpoint_id=endpoint_id)
+    return handlers.http.answer(app, handlers.purges.dead_letters, endpoint_id=endpoint_id)
 
 
 @app.route("/v1/endpoints/{endpoint_id}/stats", methods=["GET"])
@@ -201,7 +201,7 @@ def patch_tenant(tenant_id: str) -> Response:
 @app.route("/v1/tenants/{tenant_id}", methods=["DELETE"])
 def purge_tenant(tenant_id: str) -> Response:
     """Remove a tenant with all that is its own."""
-    return handlers.http.answer(app, handlers.purge.tenant, tenant_id=tenant_id)
+    return handlers.http.answer(app, handlers.purges.tenant, tenant_id=tenant_id)
 
 
 @app.route("/v1/tenants/{tenant_id}/recover", methods=["POST"], content_types=ANY_TYPE)
@@ -399,16 +399,19 @@ def export_audit(event: CloudWatchEvent) -> None:
 @app.on_sqs_message(queue="relay-replays", batch_size=1)
 def replay_many(event: SQSEvent) -> Answer:
     """Go on with bulk replays."""
-    return handlers.replays.handle(event.to_dict(), event.context)
+    return handlers.replay_many.handle(event.to_dict(), event.context)
 
 
 @app.schedule(Rate(1, unit=Rate.MINUTES))
 def call_replays(_event: CloudWatchEvent) -> None:
     """Call for bulk replays that nobody has called for."""
-    handlers.replays.call()
+    handlers.replay_many.call()
 
 
 @app.schedule(Rate(1, unit=Rate.MINUTES))
 def reconcile(_event: CloudWatchEvent) -> None:
     """Ring what nobody looked at."""
     handlers.reconcile.handle()
+
+
+handlers.starting.make_ready(bootstrap.function())

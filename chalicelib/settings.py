@@ -23,6 +23,7 @@ SETTLE_MARGIN_SECS = 2
 START_MARGIN_SECS = 1
 
 _ENDPOINT = "AWS_ENDPOINT_URL"
+_HANDLER = "_HANDLER"
 _IGNORED = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
@@ -164,6 +165,13 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         return Settings.model_validate({**given, "real_aws": _real_aws(source)})
     except ValidationError as error:
         raise SettingsError("; ".join(_sentence(each) for each in error.errors())) from None
+
+
+def function(environment: Mapping[str, str] | None = None) -> str:
+    """Name the function that Lambda runs in this process, as it is called in app.py; elsewhere nothing."""
+    source = os.environ if environment is None else environment
+    module, _, name = source.get(_HANDLER, "").rpartition(".")
+    return name if module == "app" else ""
 
 
 def _real_aws(source: Mapping[str, str]) -> bool:

@@ -26,6 +26,11 @@ def settings() -> Settings:
     return configuration.load()
 
 
+def function() -> str:
+    """Name the function of app.py that this process runs; nothing where none or all of them are run."""
+    return configuration.function()
+
+
 @cache
 def log() -> "Logger":
     """Give the logger."""

@@ -55,7 +55,7 @@ def replay_many() -> "ReplayMany":
 def export_audit() -> "ExportAudit":
     """Give the use case that writes the audit to where a SIEM reads it."""
     from chalicelib.adapters.dynamodb.auditing import DynamoExportingAudit
-    from chalicelib.adapters.s3 import S3Exports
+    from chalicelib.adapters.s3_exports import S3Exports
     from chalicelib.application.export_audit import ExportAudit
 
     exports = S3Exports(bootstrap.client("s3"), bootstrap.settings().audit_bucket)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from chalicelib.adapters.dynamodb.auditing import DynamoExportingAudit, recorded
-from chalicelib.adapters.s3 import S3Exports
+from chalicelib.adapters.s3_exports import S3Exports
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain import audit, ids
 from chalicelib.domain.audit import Action, Difference, Record
