@@ -1,60 +1,51 @@
-"""What docs/receivers.md gives to paste verifies what is sent, and nothing else."""
+"""docs/receivers.md shows the verifier that is tested, and its numbers are those that are kept."""
 
 import re
-import time
-from collections.abc import Callable
-from typing import Any
+from datetime import timedelta
 
-import pytest
-
-from chalicelib.adapters.ed25519 import NaclEd25519
-from chalicelib.domain import signing
-from chalicelib.domain.secret import Secret
-from chalicelib.domain.signing import Ed25519Key, SignatureForm, SigningKey
+from chalicelib.domain import backoff, ending, retention, signing
+from chalicelib.settings import Settings
 from infra.package import ROOT
-from tests.unit.domain.examples import AWKWARD_BODY, DELIVERY_ID, OTHER_SECRET, SECRET
 
 PAGE = (ROOT / "docs/receivers.md").read_text(encoding="utf-8")
-Check = Callable[[dict[str, str], bytes, list[str]], bool]
-ED25519 = NaclEd25519()
+VERIFIERS = ROOT / "docs/verifiers"
 
 
-def pasted() -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
-        exec(block, names)  # noqa: S102 - our own page
-    return names
+def test_the_code_it_shows_is_the_file_that_is_held_to_the_vectors() -> None:
+    (shown,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert shown == (VERIFIERS / "relay_webhooks.py").read_text(encoding="utf-8")
 
 
-def sent(form: SignatureForm, *keys: SigningKey, age_s: int = 0) -> dict[str, str]:
-    made = signing.signature_headers(form, keys, DELIVERY_ID, int(time.time()) - age_s, AWKWARD_BODY)
-    return {name.lower(): value for name, value in made.items()}
+def test_it_names_every_verifier() -> None:
+    assert set(re.findall(r"\(verifiers/([^)]+)\)", PAGE)) == {
+        path.name for path in VERIFIERS.glob("[!_]*.*")
+    }
 
 
-def pair(number: int) -> tuple[Ed25519Key, str]:
-    seed = bytes([number]) * 32
-    public = ED25519.public_key(seed)
-    return Ed25519Key(signing.private_key(seed, public), ED25519.sign), signing.public_key(public)
+def test_how_long_an_id_may_come_again_is_how_long_it_is_retried_kept_and_replayed() -> None:
+    section = PAGE.partition("## How long to remember ids\n")[2].partition("\n## ")[0]
+    waiting, dead = timedelta(milliseconds=ending.KEPT_MS).days, retention.DEAD_DAYS
+    assert f"{backoff.WINDOW // timedelta(hours=1)} hours after its first request" in section
+    assert f"{waiting} days after it was disabled" in section
+    assert f"{dead} days after it was delivered or given up on" in section
+    assert f"{retention.PAYLOAD_DAYS} days after its event" in section
+    assert f"**{waiting + dead} days** take in everything" in section
+    assert dead == retention.HISTORY_DAYS
 
 
-def test_a_pasted_check_takes_either_secret_while_they_are_rotated() -> None:
-    genuine: Check = pasted()["genuine"]
-    headers = sent(SignatureForm.RELAY, OTHER_SECRET, SECRET)
-    for known in ([SECRET], [OTHER_SECRET], [Secret("whsec_x"), SECRET]):
-        assert genuine(headers, AWKWARD_BODY, [each.reveal() for each in known])
-    assert not genuine(headers, AWKWARD_BODY, ["whsec_x"])
-    assert not genuine(headers, AWKWARD_BODY + b" ", [SECRET.reveal()])
-    assert not genuine(sent(SignatureForm.RELAY, SECRET, age_s=400), AWKWARD_BODY, [SECRET.reveal()])
-
-
-@pytest.mark.parametrize("known", [0, 1])
-def test_a_pasted_check_takes_either_public_key_and_no_other(known: int) -> None:
-    genuine: Check = pasted()["genuine_pair"]
-    keys = [pair(1), pair(2)]
-    headers = sent(SignatureForm.STANDARD, *(key for key, _ in keys))
-    public = keys[known][1]
-    assert genuine(headers, AWKWARD_BODY, [pair(3)[1], public])
-    assert not genuine(headers, AWKWARD_BODY, [pair(3)[1]])
-    assert not genuine(headers, AWKWARD_BODY + b" ", [public])
-    assert not genuine(headers | {"webhook-id": "other"}, AWKWARD_BODY, [public])
-    assert not genuine(sent(SignatureForm.STANDARD, SECRET), AWKWARD_BODY, [public])
+def test_the_times_it_gives_an_answer_are_the_defaults() -> None:
+    limits = {name: Settings.model_fields[name].default for name in Settings.model_fields}
+    assert (limits["connect_timeout_secs"], limits["read_timeout_secs"], limits["total_timeout_secs"]) == (
+        5,
+        5,
+        10,
+    )
+    assert limits["response_max_bytes"] == 2 * 1024
+    assert timedelta(minutes=5) == signing.FRESHNESS
+    for words in (
+        "Five seconds to connect, five more",
+        "ten for all of it",
+        "reads 2 KiB",
+        "five minutes either way",
+    ):
+        assert words in PAGE
