@@ -15,9 +15,13 @@ Record = Mapping[str, Any]
 
 
 class Op(StrEnum):
-    """How a test compares the attribute with its value."""
+    """How a test compares the attribute with its value; NE is for those that are there.
+
+    Of one that is not, DynamoDB's two languages say different things.
+    """
 
     EQ = "="
+    NE = "<>"
     LE = "<="
     LT = "<"
     GE = ">="
@@ -78,6 +82,8 @@ def _passes(test: Test, actual: Any) -> bool:  # noqa: ANN401 - an attribute hol
     match test.op:
         case Op.EQ:
             return bool(actual == test.value)
+        case Op.NE:
+            return bool(actual != test.value)
         case Op.LE:
             return bool(actual <= test.value)
         case Op.LT:

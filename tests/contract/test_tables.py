@@ -8,7 +8,9 @@ import pytest
 from chalicelib.adapters.aws_limits import AwsWouldRefuse
 from chalicelib.adapters.dynamodb.records import (
     Check,
+    Count,
     Delete,
+    Grow,
     Insert,
     Key,
     Made,
@@ -20,10 +22,11 @@ from chalicelib.adapters.dynamodb.records import (
     Write,
 )
 from chalicelib.domain.change import Change, Op, Record, Test
+from infra.local.emulator import EmulatorName
 from tests.contract.given import without_moto
 
 A, B, C = Key("owed", "lane", "a"), Key("owed", "lane", "b"), Key("owed", "lane", "c")
-GATE = Key("gates", "acme#ep")
+GATE, OTHER_GATE = Key("gates", "acme#ep"), Key("gates", "acme#other")
 Calls = Callable[[], int]
 
 
@@ -195,8 +198,10 @@ class TestEach:
         assert calls() == 0
 
 
+NEVER_OF_NOTHING = {Op.MISSING, Op.NE}
 HOLDING = [
     Test("x", Op.EQ, 5),
+    Test("x", Op.NE, 4),
     Test("x", Op.LE, 5),
     Test("x", Op.LT, 6),
     Test("x", Op.GE, 5),
@@ -208,6 +213,7 @@ HOLDING = [
 ]
 FAILING = [
     Test("x", Op.EQ, 4),
+    Test("x", Op.NE, 5),
     Test("x", Op.LE, 4),
     Test("x", Op.LT, 5),
     Test("x", Op.GE, 6),
@@ -215,7 +221,12 @@ FAILING = [
     Test("x", Op.MISSING),
     Test("lease.h", Op.EQ, "you"),
     Test("lease.h", Op.MISSING),
-    *(Test(path, op, 5) for path in ("y", "lease.other", "no.such") for op in Op if op is not Op.MISSING),
+    *(
+        Test(path, op, 5)
+        for path in ("y", "lease.other", "no.such")
+        for op in Op
+        if op not in NEVER_OF_NOTHING
+    ),
 ]
 
 
@@ -255,6 +266,28 @@ REFUSED: list[Write] = [
 """Of A, which is there with x = 1, and of C, which is not."""
 
 
+class TestCount:
+    @pytest.fixture(autouse=True)
+    def given(self, tables: Tables) -> None:
+        tables.each([Insert(A, {"x": 1})])
+
+    def test_it_adds_where_its_tests_hold_and_brings_nothing_back(self, tables: Tables) -> None:
+        assert tables.each([Count(A, Change((is_(1),), {"y": 7}, {"x": 4}))]) == [Made(done=True)]
+        assert stored(tables, A) == {"pk": "lane", "sk": "a", "x": 5, "y": 7}
+
+    def test_where_they_do_not_it_brings_the_record_that_is_there(self, tables: Tables) -> None:
+        refused, nothing = tables.each([Count(A, set_to(2, is_(9))), Count(B, set_to(2, is_(9)))])
+        assert refused == Made(done=False, record={"pk": "lane", "sk": "a", "x": 1})
+        assert nothing == Made(done=False)
+
+    @pytest.mark.parametrize("tables", [EmulatorName.MINISTACK.value], indirect=True)
+    def test_one_that_cannot_be_made_at_all_holds_up_no_other(self, tables: Tables) -> None:
+        """An attribute that is not there, or a table."""
+        nowhere = Key("nowhere", "a")
+        made = tables.each([Count(A, Change((), {}, {"none": 1})), Count(nowhere, set_to(1)), Delete(B)])
+        assert [each.done for each in made] == [False, False, True]
+
+
 class TestTogether:
     @pytest.fixture(autouse=True)
     def given(self, tables: Tables) -> None:
@@ -277,8 +310,12 @@ class TestTogether:
             Update(C, Change((is_(1),), {"y": 3}, {"x": 4}, ("gone",))),
             Insert(Key("owed", "lane", "d"), {"x": 1}),
             Merge(GATE, {"x": 1}),
+            Grow(OTHER_GATE, {"x": 2, "y": 0}, {"v": 1}),
         ]
         assert tables.together(writes) == []
+        assert stored(tables, OTHER_GATE) == {"pk": "acme#other", "x": 2, "y": 0, "v": 1}
+        assert tables.together([Grow(OTHER_GATE, {"x": 3, "z": 1}, {"v": 2})]) == []
+        assert stored(tables, OTHER_GATE) == {"pk": "acme#other", "x": 5, "y": 0, "z": 1, "v": 2}
         assert all_of(tables) == ["a", "c", "d"]
         assert stored(tables, A) == {"pk": "lane", "sk": "a", "z": 1}
         assert stored(tables, C) == {"pk": "lane", "sk": "c", "x": 5, "y": 3}

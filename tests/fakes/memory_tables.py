@@ -9,13 +9,16 @@ from chalicelib.adapters.aws_limits.dynamodb_values import check_item
 from chalicelib.adapters.dynamodb import render
 from chalicelib.adapters.dynamodb.records import (
     Check,
+    Count,
     Delete,
+    Grow,
     Insert,
     Key,
     Made,
     Merge,
     Put,
     Span,
+    Statement,
     Stretch,
     Update,
     Write,
@@ -79,7 +82,7 @@ class MemoryTables:
             records = tuple(_copy(self.records.by_key[Key(table, pk, sk)]) for sk in chosen)
         return Stretch(records, more=len(records) == limit)
 
-    def each(self, writes: Sequence[Insert | Delete | Update]) -> list[Made]:
+    def each(self, writes: Sequence[Statement]) -> list[Made]:
         """Make writes that have nothing to do with one another, in one call per 25."""
         made: list[Made] = []
         for batch in _batches(writes):
@@ -125,7 +128,7 @@ class MemoryTables:
             ]
         yield from sorted(listed, key=lambda record: int(record[until]))
 
-    def _make(self, write: Insert | Delete | Update) -> Made:
+    def _make(self, write: Statement) -> Made:
         old = self.records.by_key.get(write.key)
         if old is None and isinstance(write, Delete):
             return Made(done=True)
@@ -136,21 +139,21 @@ class MemoryTables:
         changed = self.records.by_key[write.key] if isinstance(write, Update) else None
         return Made(done=True, record=_copy(changed) if changed else None)
 
-    def _fits(self, write: Write) -> bool:
+    def _fits(self, write: Write | Count) -> bool:
         old = self.records.by_key.get(write.key)
         match write:
             case Insert():
                 return old is None
             case Put(_, _, tests) | Delete(_, tests) | Check(_, tests):
                 return _hold(tests, old)
-            case Update(_, change):
+            case Update(_, change) | Count(_, change):
                 return old is not None and holds(change, old)
-            case Merge():
+            case Merge() | Grow():
                 return True
             case _:
                 assert_never(write)
 
-    def _store(self, write: Write) -> None:
+    def _store(self, write: Write | Count) -> None:
         key = write.key
         old = self.records.by_key.get(key, dict(key.parts))
         match write:
@@ -158,8 +161,11 @@ class MemoryTables:
                 self._keep(key, {**key.parts, **record})
             case Delete():
                 self._forget(key)
-            case Update(_, change):
+            case Update(_, change) | Count(_, change):
                 self._keep(key, applied(change, old))
+            case Grow(_, adds, sets):
+                grown = {name: old.get(name, 0) + step for name, step in adds.items()}
+                self._keep(key, {**old, **grown, **sets})
             case Merge(_, sets, removes):
                 self._keep(key, applied(Change((), sets, {}, removes), old))
             case Check():
@@ -184,9 +190,9 @@ def _hold(tests: tuple[Test, ...], record: Record | None) -> bool:
     return holds(Change(tests, {}, {}), record)
 
 
-def _batches(writes: Sequence[Insert | Delete | Update]) -> Iterator[list[Insert | Delete | Update]]:
+def _batches(writes: Sequence[Statement]) -> Iterator[list[Statement]]:
     """Split into calls of at most 25, none of them with two writes of one item."""
-    batch: dict[Key, Insert | Delete | Update] = {}
+    batch: dict[Key, Statement] = {}
     for write in writes:
         if len(batch) == STATEMENTS_MAX or write.key in batch:
             yield list(batch.values())

@@ -25,6 +25,8 @@ NOTICE = "ntc_"
 KEY = "key#"
 WHOLE = "tenant"
 ARMED_SHARDS = 2
+COUNTER_SHARDS = 32
+"""Records of each part of the counters: a process writes to one, so that none is written too often."""
 INSTALLATION = "#installation"
 EXPIRING = (AUDIT, EVENTS, HISTORY, DEAD_LETTERS, IDEMPOTENCY, NOTICES, PURGES, REPLAYS, STATS)
 """Tables with rows that expire."""
@@ -297,3 +299,8 @@ def replay(tenant: str, replay_id: str) -> Key:
 def fanout(tenant: str, event_id: str) -> Key:
     """Name a later fan-out."""
     return Key(FANOUTS, tenant, event_id)
+
+
+def counters(part: str, shard: int) -> Key:
+    """Name one of the records in which a part of the catalogue is counted; of no tenant."""
+    return Key(METRICS, f"counters#{part}#{shard:02d}")

@@ -72,6 +72,26 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """A change to a record beside other writes, which it never holds up; nothing is brought back.
+
+    Whatever kept it from being made, the answer is that it was not; with the record if its tests failed.
+    """
+
+    key: Key
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """Add to numbers of a record and set others; what is not there yet is made, and grows from 0."""
+
+    key: Key
+    adds: Mapping[str, int]
+    sets: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """Hold a record to tests as the other writes of its transaction are made; it stays as it is."""
 
@@ -79,7 +99,8 @@ class Check:
     tests: tuple[Test, ...]
 
 
-Write = Insert | Put | Delete | Update | Merge | Check
+Statement = Insert | Delete | Update | Count
+Write = Insert | Put | Delete | Update | Merge | Grow | Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +139,7 @@ class Tables(Protocol):
         """Read at most `limit` records of one partition."""
         ...
 
-    def each(self, writes: Sequence[Insert | Delete | Update]) -> list[Made]:
+    def each(self, writes: Sequence[Statement]) -> list[Made]:
         """Make writes that have nothing to do with one another, in one call per 25."""
         ...
 

@@ -4,7 +4,19 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, assert_never
 
-from chalicelib.adapters.dynamodb.records import Check, Delete, Insert, Key, Merge, Put, Update, Write
+from chalicelib.adapters.dynamodb.records import (
+    Check,
+    Count,
+    Delete,
+    Grow,
+    Insert,
+    Key,
+    Merge,
+    Put,
+    Statement,
+    Update,
+    Write,
+)
 from chalicelib.domain.change import Op, Record, Test
 
 Attributes = dict[str, Any]
@@ -39,8 +51,8 @@ def plain(item: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _value(tagged) for name, tagged in item.items()}
 
 
-def statement(table: str, write: Insert | Delete | Update) -> Attributes:
-    """Say a single write as a PartiQL statement that brings the item back."""
+def statement(table: str, write: Statement) -> Attributes:
+    """Say a single write as a PartiQL statement; an update brings the item back."""
     match write:
         case Insert(key, record):
             full = {**key.parts, **record}
@@ -50,14 +62,15 @@ def statement(table: str, write: Insert | Delete | Update) -> Attributes:
             where, values = _where(key, tests)
             text = f'DELETE FROM "{table}" WHERE {where}'  # noqa: S608 - values are parameters
             return _partiql(text, values)
-        case Update(key, change):
+        case Update(key, change) | Count(key, change):
             where, values = _where(key, change.tests)
             sets = [f"SET {_path(path)}=?" for path in change.sets]
             steps = [f"SET {_path(path)}={_path(path)}{_sign(step)}?" for path, step in change.adds.items()]
             removes = [f"REMOVE {_path(path)}" for path in change.removes]
             clauses = " ".join([*sets, *steps, *removes])
             moved = [*change.sets.values(), *map(abs, change.adds.values())]
-            text = f'UPDATE "{table}" {clauses} WHERE {where} RETURNING ALL NEW *'
+            returning = " RETURNING ALL NEW *" if isinstance(write, Update) else ""
+            text = f'UPDATE "{table}" {clauses} WHERE {where}{returning}'
             return _partiql(text, [*moved, *values])
         case _:
             assert_never(write)
@@ -87,6 +100,10 @@ def transact_item(table: str, write: Write) -> Attributes:
         case Merge(key, sets, removes):
             names = _Names()
             update = names.update(sets, {}, removes)
+            return {"Update": _update(table, key, update, names.clause(""))}
+        case Grow(key, adds, sets):
+            names = _Names()
+            update = names.growth(adds, sets)
             return {"Update": _update(table, key, update, names.clause(""))}
         case Check(key, tests):
             names = _Names()
@@ -181,6 +198,12 @@ class _Names:
             assigned.append(f"{name} = {name} {_sign(step)} {self.value(abs(step))}")
         removed = [self.name(path) for path in removes]
         clauses = [("SET", assigned), ("REMOVE", removed)]
+        return " ".join(f"{verb} {', '.join(parts)}" for verb, parts in clauses if parts)
+
+    def growth(self, adds: Mapping[str, int], sets: Mapping[str, Any]) -> str:
+        added = [f"{self.name(path)} {self.value(step)}" for path, step in adds.items()]
+        assigned = [f"{self.name(path)} = {self.value(value)}" for path, value in sets.items()]
+        clauses = [("ADD", added), ("SET", assigned)]
         return " ".join(f"{verb} {', '.join(parts)}" for verb, parts in clauses if parts)
 
     def clause(self, condition: str) -> Attributes:

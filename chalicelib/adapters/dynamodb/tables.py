@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.adapters.aws_json import JsonService
 from chalicelib.adapters.dynamodb import render
-from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Made, Span, Stretch, Update, Write
+from chalicelib.adapters.dynamodb.records import Count, Key, Made, Span, Statement, Stretch, Write
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain.change import Record
 
@@ -58,7 +58,7 @@ class DynamoTables:
             asked["ExclusiveStartKey"] = start
         return Stretch(tuple(records), more=True)
 
-    def each(self, writes: Sequence[Insert | Delete | Update]) -> list[Made]:
+    def each(self, writes: Sequence[Statement]) -> list[Made]:
         """Make writes that have nothing to do with one another, in one call per 25."""
         made: dict[int, Made] = {}
         left = list(range(len(writes)))
@@ -153,12 +153,12 @@ class DynamoTables:
             _pause(attempt)
         raise Unavailable("the store was too busy for a read")
 
-    def _execute(self, places: Sequence[int], writes: Sequence[Insert | Delete | Update]) -> dict[int, Made]:
+    def _execute(self, places: Sequence[int], writes: Sequence[Statement]) -> dict[int, Made]:
         statements: Any = [render.statement(self._name(write.key), write) for write in writes]
         answer = self._call("BatchExecuteStatement", Statements=statements)
         made = {}
-        for place, response in zip(places, answer["Responses"], strict=True):
-            result = _made(response)
+        for place, write, response in zip(places, writes, answer["Responses"], strict=True):
+            result = _made(response, beside=isinstance(write, Count))
             if result is not None:
                 made[place] = result
         return made
@@ -170,7 +170,7 @@ class DynamoTables:
             raise Unavailable(f"the store failed: {type(error).__name__}") from error
 
 
-def _batches(places: Sequence[int], writes: Sequence[Insert | Delete | Update]) -> Iterator[list[int]]:
+def _batches(places: Sequence[int], writes: Sequence[Statement]) -> Iterator[list[int]]:
     """Split into calls of at most 25, none of them with two writes of one item."""
     batch: list[int] = []
     keys: set[Key] = set()
@@ -185,7 +185,7 @@ def _batches(places: Sequence[int], writes: Sequence[Insert | Delete | Update]) 
         yield batch
 
 
-def _made(response: Mapping[str, Any]) -> Made | None:
+def _made(response: Mapping[str, Any], *, beside: bool) -> Made | None:
     error = response.get("Error")
     item = response.get("Item")
     if error is None:
@@ -193,6 +193,8 @@ def _made(response: Mapping[str, Any]) -> Made | None:
     if error["Code"] in _REFUSED:
         old = error.get("Item")
         return Made(done=False, record=render.plain(old) if old else None)
+    if beside:
+        return Made(done=False)
     if error["Code"] in _BUSY:
         return None
     raise Unavailable(f"the store refused a statement: {error['Code']} {error.get('Message', '')}")

@@ -16,6 +16,7 @@ from chalicelib.application.ports.accepting import (
     Subscriber,
 )
 from chalicelib.application.ports.auditing import Asking, Auditing, ExportingAudit, Exports
+from chalicelib.application.ports.counting import Counters, Gauges, Seen
 from chalicelib.application.ports.delivering import (
     Certificates,
     Changed,
@@ -72,6 +73,7 @@ __all__ = [
     "Changed",
     "Clock",
     "Codes",
+    "Counters",
     "Credential",
     "Dice",
     "Ed25519",
@@ -86,6 +88,7 @@ __all__ = [
     "Fanout",
     "Finished",
     "Gates",
+    "Gauges",
     "Generations",
     "GivenUp",
     "Health",
@@ -108,6 +111,7 @@ __all__ = [
     "Retaining",
     "Sealer",
     "SecondFactors",
+    "Seen",
     "Sender",
     "Shelf",
     "Stand",

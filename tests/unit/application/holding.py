@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from chalicelib.adapters.dynamodb import keys
-from chalicelib.adapters.dynamodb.records import Delete, Insert, Made, Span, Stretch, Update
+from chalicelib.adapters.dynamodb.records import Made, Span, Statement, Stretch, Update
 from chalicelib.application.deliver import Report
 from chalicelib.application.reconcile import Swept
 from chalicelib.domain.endpoint import Endpoint, EndpointState, Limits
@@ -66,7 +66,7 @@ class Rounds:
         if not self._granted:
             self._close()
 
-    def changed(self, writes: Sequence[Insert | Delete | Update], made: Sequence[Made]) -> None:
+    def changed(self, writes: Sequence[Statement], made: Sequence[Made]) -> None:
         """Statements were made: they may have taken leases, or given them back."""
         done = [
             each
@@ -108,7 +108,7 @@ class WatchedTables(MemoryTables):
             self._rounds.peeked()
         return super().query(table, pk, span, limit)
 
-    def each(self, writes: Sequence[Insert | Delete | Update]) -> list[Made]:
+    def each(self, writes: Sequence[Statement]) -> list[Made]:
         """Write, and say what was done."""
         made = super().each(writes)
         self._rounds.changed(writes, made)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from chalicelib.adapters.dynamodb.records import Delete, Insert, Made, Update
+from chalicelib.adapters.dynamodb.records import Made, Statement
 from chalicelib.domain.endpoint import EndpointState
 from tests.fakes.memory_tables import MemoryTables
 from tests.unit.application.interruptions import meanwhile, tells_of_attempts
@@ -14,7 +14,7 @@ from tests.unit.application.world import World, lane_of
 class RepeatingTables(MemoryTables):
     """Makes every statement twice and gives the second answer, as a client does whose first was lost."""
 
-    def each(self, writes: Sequence[Insert | Delete | Update]) -> list[Made]:
+    def each(self, writes: Sequence[Statement]) -> list[Made]:
         super().each(writes)
         return super().each(writes)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.adapters.dynamodb.records import Delete, Insert, Made, Update
+from chalicelib.adapters.dynamodb.records import Made, Statement
 from chalicelib.domain.delivery import Attempt
 from chalicelib.domain.endpoint import Limits, Ordering
 from chalicelib.domain.outcome import Outcome
@@ -42,7 +42,7 @@ class DeafTables(MemoryTables):
         self._deaf_at = deaf_at
         self.deaf = False
 
-    def each(self, writes: Sequence[Insert | Delete | Update]) -> list[Made]:
+    def each(self, writes: Sequence[Statement]) -> list[Made]:
         """Write, and once do so twice."""
         made = super().each(writes)
         if next(self._calls) != self._deaf_at:
