@@ -11,14 +11,14 @@ GATE := tests/unit/domain/test_target.py tests/contract/test_destinations_sent.p
 CODE := $(wildcard app.py) chalicelib infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dev api-restart code receiver unit test check format gate package bench bench-isolation bench-replays bench-sender bench-hold chaos rebuild lock clean
+.PHONY: help dev api-restart code receiver unit test check format gate package bench bench-isolation bench-replays bench-sender bench-hold chaos newcomer rebuild lock clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
 		| while IFS='|' read -r task what; do printf '%-21s %s\n' "$$task" "$$what"; done
 
-dev: .venv/ready .venv-emulator/ready ## run the whole of Relay here until Ctrl-C (EMULATOR=ministack|moto|localstack)
-	@$(RUN) infra.local.dev
+dev: .venv/ready .venv-emulator/ready ## run the whole of Relay here until Ctrl-C (EMULATOR=ministack|moto|localstack; ARGS="--api-port 8081" and the like)
+	@$(RUN) infra.local.dev $(ARGS)
 
 api-restart: .venv/ready ## restart only the API of a running `make dev`
 	@$(RUN) infra.local.dev --restart-api
@@ -73,6 +73,9 @@ bench-hold: .venv/ready ## count what holding a backlog costs in AWS calls, in s
 
 chaos: .venv/ready .venv-emulator/ready .venv-chaos/ready ## kill, empty and break things while events flow, and see what was kept (10 minutes)
 	@$(RUN) tests.bench.chaos
+
+newcomer: .venv/ready ## time a newcomer's first delivery, from a fresh clone, into build/newcomer.json (minutes)
+	@$(RUN) tests.e2e.newcomer
 
 rebuild: .venv/ready .venv-emulator/ready ## make what is owed, dead letters and gates of a stopped local run again from history
 	@$(RUN) infra.local.rebuild

@@ -211,10 +211,7 @@ class RelayStack:
 
     def until(self, condition: Callable[[], bool], within_s: float = 10.0) -> None:
         """Wait for something to become true; an AssertionError when it does not in time."""
-        deadline = time.monotonic() + within_s
-        while not condition():
-            assert time.monotonic() < deadline, f"it did not happen within {within_s} s"
-            time.sleep(0.02)
+        until(condition, within_s)
 
     def _command(self, *more: str) -> list[str]:
         ports = ("--api-port", self.ports.api), ("--receiver-port", self.ports.receiver)
@@ -226,3 +223,11 @@ class RelayStack:
     def _close_input(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
+
+
+def until(condition: Callable[[], bool], within_s: float = 10.0) -> None:
+    """Wait for something to become true; an AssertionError when it does not in time."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, f"it did not happen within {within_s} s"
+        time.sleep(0.02)

@@ -3,97 +3,34 @@
 Only the ports differ: a test's stack has its own. `make` lines are recognised and not run.
 """
 
-import json
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra.local.processes import ROOT
+from tests.e2e.reading import README, Reader, blocks, walk
 from tests.e2e.stack import RelayStack
 
-README = ROOT / "README.md"
 PAGES = [README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]*)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 MODULE = re.compile(r"`([\w/]+\.py)`")
 TASK = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
-# An answer that is an error ends the block, which curl by itself would only do with an option.
-HONEST = f"""set -euo pipefail
-curl() {{ command curl --fail-with-body "$@"; }}
-make() {{ command make --no-print-directory -C {ROOT} "$@"; }}
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """Somebody who types what a page says, in a folder of their own."""
-
-    stack: RelayStack
-    folder: Path
-
-    def types(self, block: str) -> str:
-        """Run a block but for its `make` lines and give what was shown."""
-        commands = "".join(line for line in block.splitlines(keepends=True) if not line.startswith("make "))
-        ports = self.stack.ports
-        here = commands.replace(":8080", f":{ports.api}").replace(":9099", f":{ports.receiver}")
-        bash = shutil.which("bash") or "bash"
-        typed = subprocess.run(
-            [bash, "-c", HONEST + here],
-            cwd=self.folder, capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
-        assert typed.returncode == 0, f"{here}\nended with {typed.returncode}: {typed.stdout}{typed.stderr}"
-        return typed.stdout
-
-    def repeats(self, block: str, word: str) -> Any:  # noqa: ANN401 - whatever JSON is shown
-        """Type a block again and again until a word is in what it shows."""
-        shown = ""
-
-        def has_come() -> bool:
-            nonlocal shown
-            shown = self.types(block)
-            return word in shown
-
-        self.stack.until(has_come, within_s=30)
-        return json.loads(shown)
-
-
-def blocks(page: Path) -> list[str]:
-    return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     with RelayStack(tmp_path_factory.mktemp("stack")) as stack:
-        yield Reader(stack, tmp_path_factory.mktemp("reader"))
+        yield Reader(stack.ports, tmp_path_factory.mktemp("reader"))
 
 
 @pytest.fixture(scope="module")
-def steps() -> list[str]:
-    """Give the README's blocks after the first, which starts everything."""
-    start, *steps = blocks(README)
-    assert start == "make dev\nmake test\n"
-    assert len(steps) == 5
-    return steps
-
-
-@pytest.fixture(scope="module")
-def walked(reader: Reader, steps: list[str]) -> dict[str, Any]:
+def walked(reader: Reader) -> dict[str, Any]:
     """Walk the whole page once, and give what each of its steps showed."""
-    register, hand_over, post, received, ask = steps
-    return {
-        "endpoint": json.loads(reader.types(register)),
-        "secrets": json.loads(reader.types(hand_over)),
-        "accepted": json.loads(reader.types(post)),
-        "received": reader.repeats(received, "delivery_id"),
-        "delivery": reader.repeats(ask, "succeeded"),
-    }
+    return walk(reader)
 
 
 def test_registering_shows_the_secret(walked: dict[str, Any]) -> None:
