@@ -115,6 +115,7 @@ class Settings(BaseModel):
     sweep_expired_rows: bool = False
     strict_aws: bool = False
     log_level: Annotated[str, Field(pattern="^(DEBUG|INFO|WARNING|ERROR)$")] = "INFO"
+    log_format: Annotated[str, Field(pattern="^(json|text)$")] = "json"
     real_aws: bool = True
 
     @model_validator(mode="before")

@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -139,7 +140,8 @@ class CloudSender:
         What is cancelled is waited for: nothing is under way any more when this returns.
         """
         began = time.monotonic()
-        running = asyncio.get_running_loop().run_in_executor(self._threads, partial(self._send, request))
+        send = partial(copy_context().run, self._send, request)
+        running = asyncio.get_running_loop().run_in_executor(self._threads, send)
         try:
             reply = await asyncio.shield(running)
         except asyncio.CancelledError:

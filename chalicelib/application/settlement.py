@@ -312,8 +312,11 @@ def _attempted(result: Result) -> Attempted:
             became, reason = Status.DEAD, ended.reason.value
         case _:
             assert_never(result.step)
+    lane = result.owed.lane
     return Attempted(
-        result.owed.lane.name,
+        lane.tenant,
+        lane.endpoint_id,
+        lane.name,
         attempt.delivery_id,
         attempt.event_id,
         attempt.generation,

@@ -174,8 +174,13 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """One attempt as it is logged and counted; ids and numbers only."""
+    """One attempt as it is logged and counted; ids and numbers only.
 
+    `platform_ms` is all that it waited since it was ready, `consumer_ms` what its endpoint took.
+    """
+
+    tenant: str
+    endpoint_id: str
     lane: str
     delivery_id: str
     event_id: str
@@ -186,5 +191,5 @@ class Attempted:
     fault: str | None
     became: Status
     reason: str
-    queue_ms: int
-    total_ms: int
+    platform_ms: int
+    consumer_ms: int

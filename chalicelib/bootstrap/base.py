@@ -36,7 +36,8 @@ def log() -> "Logger":
     """Give the logger."""
     from chalicelib import telemetry
 
-    return telemetry.logger(bootstrap.settings().log_level)
+    of = bootstrap.settings()
+    return telemetry.logger(of.log_level, of.log_format)
 
 
 @cache

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from chalice.app import Chalice
+from chalice.app import Chalice, Request
 
 from chalicelib import bootstrap
 
@@ -21,6 +21,7 @@ class Api(Chalice):
         bootstrap.settings()
         super().__init__(app_name="relay", configure_logs=False)
         self.api.binary_types = ANY_TYPE
+        self.register_middleware(_named_in_the_log)
 
     def route(self, path: str, **kwargs: Any) -> Callable[..., Any]:  # noqa: ANN401 - chalice's signature
         """Register a route that takes any media type: its handler says what it cannot read."""
@@ -32,3 +33,12 @@ class Api(Chalice):
         if not any(name.lower() == "accept" for name in headers):
             event = {**event, "headers": {**headers, "Accept": "*/*"}}
         return super().__call__(event, context)
+
+
+def _named_in_the_log(event: Any, answer: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - chalice's signature
+    """Let every line that is logged meanwhile name the function and the request that it is called for."""
+    from chalicelib import telemetry  # noqa: PLC0415 - importing the app alone is to take less
+
+    context: Any = event.lambda_context if isinstance(event, Request) else event.context
+    with telemetry.invocation(context.function_name, context.aws_request_id):
+        return answer(event)

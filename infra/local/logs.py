@@ -1,9 +1,12 @@
-"""The runtime's own log: one JSON object per line on standard error, with the keys of the event first."""
+"""The runtime's own log on standard error: a line per event, in the form that the functions' lines have."""
 
 import json
 import logging
+import os
 import sys
 from datetime import UTC, datetime
+
+from chalicelib.telemetry import TEXT, as_text
 
 
 def log_line(level: int, message: str, **fields: object) -> None:
@@ -14,5 +17,6 @@ def log_line(level: int, message: str, **fields: object) -> None:
         "timestamp": datetime.now(tz=UTC).isoformat(timespec="milliseconds"),
         **fields,
     }
-    sys.stderr.write(json.dumps(line, default=str) + "\n")
+    text = os.environ.get("RELAY_LOG_FORMAT") == TEXT
+    sys.stderr.write((as_text(line) if text else json.dumps(line, default=str)) + "\n")
     sys.stderr.flush()

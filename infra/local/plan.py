@@ -67,11 +67,14 @@ class Plan:
     def environment(self) -> Mapping[str, str]:
         """Give every process what it needs, and nothing that would lead it to a real account.
 
-        The switches of development are on unless whoever starts it has set them.
+        The switches of development are on unless whoever starts it has set them; a person who watches it in a
+        terminal gets text for a log.
         """
         inherited = {name: value for name, value in os.environ.items() if name not in _LEADS_ELSEWHERE}
+        watched = {"RELAY_LOG_FORMAT": "text"} if sys.stdout.isatty() else {}
         return {
             **_SWITCHED_ON,
+            **watched,
             **inherited,
             "AWS_ENDPOINT_URL": self.emulator.endpoint_url,
             "AWS_DEFAULT_REGION": REGION,

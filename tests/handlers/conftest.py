@@ -4,7 +4,9 @@ import asyncio
 import json
 import logging
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -16,6 +18,7 @@ from chalicelib.adapters.aws_limits.call_counter import CallCounter, count_calls
 from chalicelib.domain.api_key import digest
 from infra.local.emulator import EmulatorName, free_port, running
 from infra.local.provision import Provisioned, provision
+from tests.handlers.log_pages import ALWAYS, LINES
 from tests.handlers.relay import SHARED, Relay, clients_of, forget
 from tests.leaks.tables import watch_tables
 from tests.leaks.watch import WATCH
@@ -190,7 +193,22 @@ class Lines(logging.Handler):
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    handler = Lines()
+    yield from _heard(Lines())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def documented() -> Iterator[None]:
+    """Hold every line of the tier to docs/operations.md: its message and its keys are there."""
+    with contextmanager(_heard)(Lines()) as heard:
+        yield
+        told: dict[str, set[str]] = defaultdict(set)
+        for line in map(json.loads, heard.texts):
+            told[line["message"]] |= line.keys()
+    undocumented = {name: keys - ALWAYS - LINES.get(name, set()) for name, keys in told.items()}
+    assert {name: keys for name, keys in undocumented.items() if keys or name not in LINES} == {}
+
+
+def _heard(handler: Lines) -> Iterator[Lines]:
     handler.setFormatter(telemetry.logger().registered_formatter)
     logging.getLogger("relay").addHandler(handler)
     yield handler

@@ -9,6 +9,8 @@ import asyncio
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 
 THREADS = 64
 LookUp = Callable[[str], list[str]]
@@ -36,7 +38,8 @@ class Resolver:
         """
         asked = self._asked.get(host)
         if asked is None:
-            asked = asyncio.get_running_loop().run_in_executor(self._threads, self._look_up, host)
+            ask = partial(copy_context().run, self._look_up, host)
+            asked = asyncio.get_running_loop().run_in_executor(self._threads, ask)
             self._asked[host] = asked
             asked.add_done_callback(lambda done: self._forget(host, done))
         return await asyncio.shield(asked)
