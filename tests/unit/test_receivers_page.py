@@ -3,12 +3,16 @@
 import re
 from datetime import timedelta
 
+import pytest
+
 from chalicelib.domain import backoff, ending, retention, signing
+from chalicelib.domain.backoff import RetryProfile
 from chalicelib.settings import Settings
 from infra.package import ROOT
 
 PAGE = (ROOT / "docs/receivers.md").read_text(encoding="utf-8")
 VERIFIERS = ROOT / "docs/verifiers"
+SECOND = timedelta(seconds=1)
 
 
 def test_the_code_it_shows_is_the_file_that_is_held_to_the_vectors() -> None:
@@ -49,3 +53,27 @@ def test_the_times_it_gives_an_answer_are_the_defaults() -> None:
         "five minutes either way",
     ):
         assert words in PAGE
+
+
+@pytest.mark.parametrize("profile", RetryProfile)
+def test_the_waits_it_prints_are_those_of_the_profile(profile: RetryProfile) -> None:
+    row = re.search(rf"^\| `{profile}` \| (\d+) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", PAGE, re.MULTILINE)
+    assert row is not None
+    schedule = backoff.SCHEDULES[profile]
+    assert int(row[1]) == schedule.attempts
+    ceilings = [_duration(each) for each in row[2].replace("then ", "").split(", ")]
+    for number in range(schedule.attempts - 1):
+        assert ceilings[min(number, len(ceilings) - 1)] == pytest.approx(
+            schedule.ceiling(number) / SECOND, rel=0.02
+        )
+    assert len(ceilings) < schedule.attempts
+    expected = (schedule.shortest() + schedule.longest()) / 2
+    assert [_duration(row[3]), _duration(row[4])] == pytest.approx(
+        [expected / SECOND, schedule.longest() / SECOND], rel=0.02
+    )
+    assert (", cut at 72 h" in row[3]) == (expected > backoff.WINDOW)
+
+
+def _duration(words: str) -> float:
+    number, unit = words.partition(",")[0].split()
+    return float(number) * {"s": 1, "min": 60, "h": 3_600}[unit]
