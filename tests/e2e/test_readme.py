@@ -70,14 +70,14 @@ def test_the_receiver_lists_the_faults_that_the_page_names(reader: Reader) -> No
     assert named <= listed
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_of_the_documents_works(reader: Reader, walked: dict[str, Any], page: Path) -> None:
     if page != README:
         for block in blocks(page):
             reader.types(block)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_task_that_is_named_exists(page: Path) -> None:
     tasks = set(TASK.findall((ROOT / "Makefile").read_text(encoding="utf-8")))
     text = page.read_text(encoding="utf-8")
@@ -87,7 +87,7 @@ def test_every_task_that_is_named_exists(page: Path) -> None:
     assert set(named) <= tasks
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_within_the_documents_leads_somewhere(page: Path) -> None:
     for link in LINK.findall(page.read_text(encoding="utf-8")):
         if re.match(r"[a-z]+:", link):
@@ -98,7 +98,7 @@ def test_every_link_within_the_documents_leads_somewhere(page: Path) -> None:
         assert not heading or heading in anchors(target), f"{page.name} links to {link}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_module_that_is_named_exists(page: Path) -> None:
     for name in MODULE.findall(page.read_text(encoding="utf-8")):
         assert (ROOT / name).exists() or (ROOT / "chalicelib" / name).exists(), f"{page.name} names {name}"
