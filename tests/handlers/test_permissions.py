@@ -2,9 +2,8 @@
 
 import json
 import random
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyotp
@@ -20,116 +19,16 @@ from chalicelib.domain.gate import Queue
 from chalicelib.domain.retention import DAY_MS
 from chalicelib.domain.tenant import Quotas, Tenant
 from chalicelib.wire import bell as bells
-from infra.functions import FUNCTIONS
 from infra.local.invocation import LambdaContext
 from infra.local.sqs_event import event_of
 from tests.fakes.fixed_clock import BusyPatience, FixedClock
 from tests.handlers.conftest import OPERATOR_KEY, MakeRelay
-from tests.handlers.relay import BY, JSON, URL, Relay, forget, message, typed
+from tests.handlers.permitted import SERVICES, Watch
+from tests.handlers.relay import BY, JSON, URL, forget, message, typed
 from tests.receiver import Receiver
 
 TENANT = "default"
 BIG = random.Random(3).randbytes(9_000)
-Needed = tuple[str, str, str]
-Params = Mapping[str, Any]
-_TRANSACTED = {each: f"dynamodb:{each}Item" for each in ("Put", "Update", "Delete")} | {
-    "ConditionCheck": "dynamodb:ConditionCheckItem"
-}
-_STATEMENTS = {each: f"dynamodb:PartiQL{each.title()}" for each in ("INSERT", "UPDATE", "DELETE")}
-_SERVICES = ("dynamodb", "sqs", "s3", "kms", "sns")
-_HELD = {"Encrypt": "SecretsKey", "Decrypt": "SecretsKey"}
-GRANTED: dict[str, set[Needed]] = {
-    each.name: {(grant.resource, grant.part, action) for grant in each.grants for action in grant.actions}
-    for each in FUNCTIONS
-}
-
-
-def dynamodb(operation: str, params: Params) -> Iterator[Needed]:
-    match operation:
-        case "TransactWriteItems":
-            for item in params["TransactItems"]:
-                for kind, each in item.items():
-                    yield each["TableName"], "", _TRANSACTED[kind]
-        case "BatchExecuteStatement":
-            for each in params["Statements"]:
-                yield each["Statement"].split('"')[1], "", _STATEMENTS[each["Statement"].split()[0]]
-        case "BatchGetItem":
-            for table in params["RequestItems"]:
-                yield table, "", "dynamodb:BatchGetItem"
-        case _:
-            index = params.get("IndexName")
-            yield params["TableName"], f"/index/{index}" if index else "", f"dynamodb:{operation}"
-
-
-def s3(operation: str, bucket: str) -> Iterator[Needed]:
-    match operation:
-        case "ListObjectsV2":
-            yield bucket, "", "s3:ListBucket"
-        case "DeleteObjects":
-            yield bucket, "/*", "s3:DeleteObject"
-        case _:
-            yield bucket, "/*", f"s3:{operation}"
-
-
-def sqs(operation: str, params: Params) -> Iterator[Needed]:
-    queue = params.get("QueueName") or params["QueueUrl"].rpartition("/")[2]
-    yield queue, "", f"sqs:{operation.removesuffix('Batch')}"
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """Holds what a function asks to what its policy allows."""
-
-    relay: Relay
-    services: Mapping[str, Any]
-
-    @contextmanager
-    def running(self, function: str) -> Iterator[set[Needed]]:
-        """Watch all that is asked, as that function; gives what it was."""
-        asked: set[Needed] = set()
-
-        def note(params: Params, model: Any, **_: object) -> None:  # noqa: ANN401 - a botocore model
-            asked.update(self._needed(model.service_model.service_name, model.name, params))
-
-        for name, client in self.services.items():
-            client.meta.events.register_last(f"before-parameter-build.{name}", note)
-        try:
-            yield asked
-        finally:
-            for name, client in self.services.items():
-                client.meta.events.unregister(f"before-parameter-build.{name}", note)
-        assert asked
-        assert asked - GRANTED[function] == set()
-
-    def _needed(self, service: str, operation: str, params: Params) -> Iterator[Needed]:
-        match service:
-            case "dynamodb":
-                for table, part, action in dynamodb(operation, params):
-                    yield self._logical(table, "Table"), part, action
-            case "sqs":
-                for queue, part, action in sqs(operation, params):
-                    yield self._logical(queue, "Queue"), part, action
-            case "kms":
-                yield _HELD[operation], "", f"kms:{operation}"
-            case "s3":
-                yield from s3(operation, self._logical(params["Bucket"], "Bucket"))
-            case "sns":
-                yield "NoticesTopic", "", f"sns:{operation}"
-            case _:
-                raise AssertionError(f"{service} is asked, and no policy speaks of it")
-
-    def _logical(self, name: str, kind: str) -> str:
-        """Name a table or queue as the template does."""
-        bare = name.removeprefix(self.relay.made.prefix).removesuffix(".fifo")
-        return "".join(part.capitalize() for part in bare.split("-")) + kind
-
-    def deliver(self, queue: str = "shard-0") -> set[Needed]:
-        """Hand all that rings on a queue to its function."""
-        rung = self.relay.messages(queue)
-        assert rung
-        with self.running(f"deliver_{queue.replace('-', '_')}") as asked:
-            self.relay.deliver(queue, rung)
-        return asked
 
 
 @pytest.fixture
@@ -137,7 +36,7 @@ def watch(make_relay: MakeRelay) -> Watch:
     relay = make_relay(
         RELAY_SHARD_COUNT="1", RELAY_ALLOW_KEYLESS="true", RELAY_ALLOW_PRIVATE_ENDPOINTS="true"
     )
-    return Watch(relay, {name: bootstrap.client(name) for name in _SERVICES})
+    return Watch(relay, {name: bootstrap.client(name) for name in SERVICES})
 
 
 def switch(of: Mapping[str, Any], state: EndpointState) -> None:
@@ -305,25 +204,6 @@ def test_deliver_holds_and_notes_when_a_hold_is_over(watch: Watch, receiver: Rec
     with watch.running("deliver_shard_0") as asked:
         relay.deliver("shard-0", [message(json.dumps({"lane": lane, "rung_ms": 1, "hints": []}))])
     assert ("HistoryTable", "", "dynamodb:PartiQLInsert") in asked
-
-
-@pytest.mark.parametrize("queue", ["slow", "hot-0"])
-def test_deliver_of_a_queue_apart_takes_its_bells_and_rings_any(
-    watch: Watch, receiver: Receiver, queue: str
-) -> None:
-    relay = watch.relay
-    made = relay.endpoint(url=receiver.url("/sink"), rate_per_second=1, burst=1, max_concurrency=1)
-    (gate,) = relay.rows("gates")
-    relay.change("gates", gate, queue={"S": queue})
-    for _ in range(14):
-        relay.event()
-    relay.aws("sqs").send_message(
-        QueueUrl=relay.made.queues[queue],
-        MessageBody=json.dumps({"lane": f"{TENANT}#{made['id']}#0", "rung_ms": 1, "hints": []}),
-        MessageGroupId="any",
-        MessageDeduplicationId="any",
-    )
-    watch.deliver(queue)
 
 
 def test_deliver_to_aws_opens_no_secret_and_lanes_of_its_own_are_passed_on_to_it(watch: Watch) -> None:
