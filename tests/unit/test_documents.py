@@ -14,6 +14,7 @@ from chalicelib.domain.notice import NoticeKind
 from chalicelib.domain.outcome import DeathReason, Outcome
 from chalicelib.settings import Settings
 from chalicelib.wire.operations import OPERATIONS
+from infra.functions import FUNCTIONS
 from infra.package import ROOT
 
 DOCS = ROOT / "docs"
@@ -55,6 +56,12 @@ def test_every_metric_that_is_named_exists(page: Path) -> None:
     named = re.findall(r"`(relay_[a-z_]+)[`{\[]", page.read_text(encoding="utf-8"))
     plain = {_without_suffix(name) for name in named}
     assert plain <= known
+
+
+def test_the_architecture_has_every_function() -> None:
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8").replace("` … `", "`, `")
+    named = set(re.findall(r"`([a-z][a-z_0-9]*)`", page))
+    assert {each.name for each in FUNCTIONS if not re.fullmatch("deliver_shard_[123]", each.name)} <= named
 
 
 @each_page(PAGES)
