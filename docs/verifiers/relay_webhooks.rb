@@ -3,7 +3,7 @@
 require "openssl"
 
 # Verifies webhooks of Relay: `RelayWebhooks.genuine?(request.headers, request.raw_post, [SECRET])`.
-# Ruby 2.7 or newer, nothing else. Without Rails, give a lambda for the headers:
+# Ruby 3.1 or newer, nothing else. Without Rails, give a lambda for the headers:
 # `->(name) { request.get_header("HTTP_#{name.upcase.tr("-", "_")}") }`.
 module RelayWebhooks
   FRESH_FOR_S = 300

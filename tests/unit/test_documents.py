@@ -29,6 +29,7 @@ DESIGNED = (
     " history; lane; bell; shard; gate; hold; breaker; dead letter; replay"
 ).split("; ")
 """The words that the design fixes; the glossary may have more."""
+VARIABLE = re.compile(r'os\.environ(?:\.get\(|\.pop\(|\[)"([A-Z_]+)"|"([A-Z_]+)" in os\.environ')
 SUFFIXES = ("_bucket", "_count", "_sum")
 
 
@@ -48,6 +49,14 @@ def test_every_setting_that_is_named_exists(page: Path) -> None:
     known = {name.upper() for name in Settings.model_fields}
     named = re.findall(r"`RELAY_([A-Z0-9_]*[A-Z0-9])\b", page.read_text(encoding="utf-8"))
     assert set(named) <= known
+
+
+def test_every_variable_that_the_tools_read_is_documented() -> None:
+    page = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "infra").rglob("*.py"))
+    read = {name for pair in VARIABLE.findall(sources) for name in pair if name}
+    assert {"EMULATOR", "LOCALSTACK_HOST"} <= read
+    assert [each for each in sorted(read) if f"`{each}`" not in page] == []
 
 
 @each_page(PAGES)
