@@ -24,6 +24,13 @@ GLOSSARY = dict(
         r"^\| ([^|]+) \| ([^|]+) \|$", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE
     )
 )
+CASES = dict(
+    re.findall(
+        r"^\| (F\d{3}) \| [^|]+ \| ([^|]+) \|$",
+        (DOCS / "decisions/field-cases.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+)
 DESIGNED = (
     "tenant; event, event type; endpoint; subscription; fan-out; delivery; attempt; generation; owed;"
     " history; lane; bell; shard; gate; hold; breaker; dead letter; replay"
@@ -89,6 +96,13 @@ def test_every_decision_stands_in_the_index_with_its_title() -> None:
     kept = {path.name: _title(path) for path in sorted(DOCS.glob("decisions/[0-9]*.md"))}
     assert told == kept
     assert list(told) == list(kept)
+
+
+@pytest.mark.parametrize("case, tests", CASES.items(), ids=CASES)
+def test_a_field_case_is_answered_where_it_says(case: str, tests: str) -> None:
+    named = [ROOT / each for each in re.findall(r"`(tests/[\w/]+\.py)`", tests)]
+    assert named
+    assert [path.name for path in named if case.lower() not in path.read_text(encoding="utf-8").lower()] == []
 
 
 def test_numbers_of_decisions_are_given_once() -> None:
