@@ -58,9 +58,12 @@ func Genuine(header http.Header, body []byte, keys []string, now time.Time) bool
 
 func madeBy(key, form, signed, signature string) bool {
 	if form == "Webhook" && strings.HasPrefix(key, "whpk_") && strings.HasPrefix(signature, "v1a,") {
-		public, _ := base64.StdEncoding.DecodeString(key[len("whpk_"):])
-		made, _ := base64.StdEncoding.DecodeString(signature[len("v1a,"):])
-		return len(public) == ed25519.PublicKeySize && ed25519.Verify(public, []byte(signed), made)
+		public, malformed := base64.StdEncoding.DecodeString(key[len("whpk_"):])
+		if malformed != nil || len(public) != ed25519.PublicKeySize {
+			return false
+		}
+		made, malformed := base64.StdEncoding.DecodeString(signature[len("v1a,"):])
+		return malformed == nil && ed25519.Verify(public, []byte(signed), made)
 	}
 	if !secret.MatchString(key) {
 		return false

@@ -41,10 +41,13 @@ final class RelayWebhooks
     private static function madeBy(string $key, bool $relay, string $signed, string $signature): bool
     {
         if (!$relay && str_starts_with($key, 'whpk_') && str_starts_with($signature, 'v1a,')) {
-            $public = (string) base64_decode(substr($key, 5), true);
-            $made = (string) base64_decode(substr($signature, 4), true);
-            return strlen($public) === 32 && strlen($made) === 64
-                && sodium_crypto_sign_verify_detached($made, $signed, $public);
+            return preg_match('~\Awhpk_[A-Za-z0-9+/]{43}=\z~', $key)
+                && preg_match('~\Av1a,[A-Za-z0-9+/]{86}==\z~', $signature)
+                && sodium_crypto_sign_verify_detached(
+                    base64_decode(substr($signature, 4)),
+                    $signed,
+                    base64_decode(substr($key, 5)),
+                );
         }
         if (!preg_match('~\Awhsec_[A-Za-z0-9+/]{32,88}={0,2}\z~', $key)) {
             return false;

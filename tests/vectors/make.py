@@ -172,11 +172,20 @@ def _pairs() -> Iterator[Vector]:
     yield Vector("pair: a blank more in the body", mine, [new_public], genuine=False, body=BODY + b" ")
     yield Vector("pair: another id", mine | {"webhook-id": "other"}, [new_public], genuine=False)
     yield Vector("pair: 301 s old", signed(STANDARD, new, age_s=301), [new_public], genuine=False)
-    for key in ("whpk_", "whpk_AAAA", "whpk_!!!!", new_public.removeprefix("whpk_")):
-        yield Vector(f"pair: its key is {key[:9]}", mine, [key], genuine=False)
-    for value in ("v1a,", "v1a,AAAA", "v1a,!!!!", "v1a", mine["webhook-signature"].replace("v1a,", "v1,")):
+    blank = new_public[:20] + " " + new_public[20:]
+    for key in (
+        "whpk_",
+        "whpk_AAAA",
+        "whpk_!!!!",
+        new_public.removeprefix("whpk_"),
+        blank,
+        new_public + "AAAA",
+    ):
+        yield Vector(f"pair: its key is {key}", mine, [key], genuine=False)
+    right = mine["webhook-signature"]
+    for value in ("v1a,", "v1a,AAAA", "v1a,!!!!", "v1a", right.replace("v1a,", "v1,"), right + "v1a,AAAA"):
         spoilt = mine | {"webhook-signature": value}
-        yield Vector(f"pair: its signature is {value[:8]}", spoilt, [new_public], genuine=False)
+        yield Vector(f"pair: its signature is {value}", spoilt, [new_public], genuine=False)
 
 
 def _confused() -> Iterator[Vector]:
