@@ -5,13 +5,13 @@ export EMULATOR
 
 PYTHON ?= $(shell for p in python3.11 python3; do if $$p -c '' >/dev/null 2>&1; then echo $$p; break; fi; done)
 RUN := .venv/bin/python -m
-TIERS := tests/unit tests/contract tests/handlers tests/infra tests/e2e
+TIERS := tests/unit tests/contract tests/handlers tests/infra tests/node tests/e2e
 GATE := tests/unit/domain/test_target.py tests/contract/test_destinations_sent.py tests/contract/test_redirects.py \
 	tests/handlers/test_destinations_registered.py tests/handlers/test_inner_names.py
 CODE := $(wildcard app.py) chalicelib infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dev api-restart code receiver unit test check format gate package bench bench-isolation bench-replays bench-sender bench-hold chaos newcomer rebuild lock clean
+.PHONY: help dev api-restart code relay-node receiver unit test check format gate package bench bench-isolation bench-replays bench-sender bench-hold chaos newcomer rebuild lock clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -25,6 +25,9 @@ api-restart: .venv/ready ## restart only the API of a running `make dev`
 
 code: .venv/ready ## show the code of the development tenant's second factor
 	@$(RUN) infra.local.code
+
+relay-node: .venv/ready ## run only a relay node for WebSockets, on port 4000
+	@$(RUN) chalicelib.node
 
 receiver: .venv/ready ## run only the misbehaving receiver
 	@$(RUN) tests.receiver
@@ -81,7 +84,7 @@ rebuild: .venv/ready .venv-emulator/ready ## make what is owed, dead letters and
 	@$(RUN) infra.local.rebuild
 
 lock: .venv-lock/ready ## pin what requirements/*.in ask for, with hashes (UPGRADE=--upgrade for the newest)
-	@for file in lock runtime installer dev emulator lint chaos openapi; do \
+	@for file in lock runtime installer node dev emulator lint chaos openapi; do \
 		if [ $$file = runtime ]; then pinned=requirements.txt; else pinned=requirements/$$file.txt; fi; \
 		.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --custom-compile-command 'make lock' $(UPGRADE) \

@@ -19,12 +19,14 @@ ASKED_AND_PINNED: Final[Mapping[str, str]] = {
     "requirements/installer.in": "requirements/installer.txt",
     "requirements/lint.in": "requirements/lint.txt",
     "requirements/lock.in": "requirements/lock.txt",
+    "requirements/node.in": "requirements/node.txt",
     "requirements/openapi.in": "requirements/openapi.txt",
 }
 # Environments that share packages: what the first pins, the second must pin the same.
 SHARED: Final = (
     ("requirements.txt", "requirements/dev.txt"),
     ("requirements/installer.txt", "requirements/dev.txt"),
+    ("requirements/node.txt", "requirements/dev.txt"),
 )
 
 _ASKED: Final = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[[^\]]*\])?==(?P<version>\S+)$")

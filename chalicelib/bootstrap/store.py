@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from chalicelib.adapters.dynamodb.capturing import DynamoCapturing
     from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
     from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
+    from chalicelib.adapters.dynamodb.owning import DynamoOwners
     from chalicelib.adapters.dynamodb.purging import DynamoPurging
     from chalicelib.adapters.dynamodb.tables import DynamoTables
     from chalicelib.adapters.dynamodb.trusting import DynamoKeys, DynamoTenants
@@ -157,3 +158,10 @@ def receipts(queue_arn: str) -> "SqsReceipts":
 
     name = queue_arn.rpartition(":")[2].removeprefix(bootstrap.settings().resource_prefix)
     return SqsReceipts(bootstrap.json_service("sqs"), bootstrap.queues().url(name))
+
+
+def owners(node_id: str, target: str, lease_ms: int) -> "DynamoOwners":
+    """Give the relay nodes' registry, as one of them sees it."""
+    from chalicelib.adapters.dynamodb.owning import DynamoOwners, Node
+
+    return DynamoOwners(bootstrap.tables(), bootstrap.clock(), Node(node_id, target), lease_ms)

@@ -30,6 +30,7 @@ KEYS = {
     "relay-audit": PAIR,
     "relay-purges": PAIR,
     "relay-metrics": ALONE,
+    "relay-registry": PAIR,
 }
 FIFO = {
     f"relay-{name}.fifo"
@@ -68,6 +69,7 @@ def test_every_table_expires_its_rows_is_backed_up_and_encrypted(on_aws: dict[st
 def test_every_table_either_has_rows_that_expire_or_is_known_to_have_none() -> None:
     """Where DynamoDB does not remove them, retention goes through these."""
     stay = {"owed", "endpoints", "subs", "gates", "allowances", "tenants", "fanouts", "endings", "metrics"}
+    stay.add("registry")
     assert not stay & set(keys.EXPIRING)
     assert {f"relay-{table}" for table in {*keys.EXPIRING, *stay}} == set(KEYS)
 

@@ -17,6 +17,8 @@ PURGES = "purges"
 ALLOWANCES = "allowances"
 NOTICES = "notices"
 METRICS = "metrics"
+REGISTRY = "registry"
+NODES = "nodes"
 ARMED_INDEX = "armed"
 RUNNING_INDEX = "running"
 ALERT_INDEX = "alert"
@@ -304,3 +306,13 @@ def fanout(tenant: str, event_id: str) -> Key:
 def counters(part: str, shard: int) -> Key:
     """Name one of the records in which a part of the catalogue is counted; of no tenant."""
     return Key(METRICS, f"counters#{part}#{shard:02d}")
+
+
+def relay_node(node_id: str) -> Key:
+    """Name the row of a relay node's lease."""
+    return Key(REGISTRY, NODES, node_id)
+
+
+def owner(server_id: str) -> Key:
+    """Name the row that says which node owns a relayed session."""
+    return Key(REGISTRY, f"owner#{server_id}", "owner")

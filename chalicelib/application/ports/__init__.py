@@ -43,6 +43,7 @@ from chalicelib.application.ports.keeping import (
     Reading,
 )
 from chalicelib.application.ports.limiting import Allowance, Allowances, Taken, Wish
+from chalicelib.application.ports.owning import Elsewhere, Owners
 from chalicelib.application.ports.purging import Purging
 from chalicelib.application.ports.rebuilding import Rebuilding
 from chalicelib.application.ports.replaying import BulkReplaying, Replaying, Walked
@@ -77,6 +78,7 @@ __all__ = [
     "Credential",
     "Dice",
     "Ed25519",
+    "Elsewhere",
     "Endings",
     "Endpoints",
     "Expired",
@@ -99,6 +101,7 @@ __all__ = [
     "Note",
     "Outbox",
     "Owing",
+    "Owners",
     "Page",
     "Patience",
     "Payloads",

@@ -1,0 +1,253 @@
+"""A peer: one TCP connection of the node, from its HTTP request to the last byte of its WebSocket.
+
+Bytes become messages by websockets' sans-I/O protocol, and messages go out with backpressure: while a peer
+has an outstanding write it is `blocked`, and what else is for it stands in its queue. Whoever owns the peer
+is told of requests, messages, drained writes and the end, always in order.
+"""
+
+import asyncio
+import socket
+from collections import deque
+from typing import TYPE_CHECKING, Protocol, cast
+
+from websockets.exceptions import InvalidState
+from websockets.frames import CloseCode, Frame, Opcode
+from websockets.http11 import Request, Response
+from websockets.protocol import State
+from websockets.server import ServerProtocol
+
+from chalicelib.node.settings import MESSAGE_MAX_BYTES, NodeSettings
+
+if TYPE_CHECKING:
+    from chalicelib.node.door import Asked
+    from chalicelib.node.parcel import Parcel
+
+WRITE_HIGH_BYTES = 32_768
+LINGER_S = 5.0
+_DISCARDED_MAX_BYTES = 1 << 20
+_SWITCHING = 101
+
+
+class Owner(Protocol):
+    """What a peer tells of itself."""
+
+    settings: NodeSettings
+
+    def requested(self, peer: "Peer", request: Request) -> None:
+        """Answer the peer's request, at once or later."""
+
+    def arrived(self, peer: "Peer") -> None:
+        """Take what stands in the peer's inbox."""
+
+    def drained(self, peer: "Peer") -> None:
+        """Send what waits for the peer, which is not blocked any more."""
+
+    def lost(self, peer: "Peer") -> None:
+        """Forget the peer: its connection is gone."""
+
+
+Message = tuple[Opcode, bytes]
+
+
+class Peer(asyncio.Protocol):
+    """One connection. `inbox` holds messages in order, and None for the end."""
+
+    __slots__ = (
+        "_fragments", "_held_back", "_linger", "_opcode", "_owner", "_request_timer", "asked", "blocked",
+        "charged", "inbox", "left", "outgoing", "parcel", "transport", "waiters", "wire", "writing",
+    )  # fmt: skip
+
+    def __init__(self, owner: Owner) -> None:
+        """Belong to the node that accepted it."""
+        self._owner = owner
+        self.wire = ServerProtocol(max_size=MESSAGE_MAX_BYTES)
+        self.transport: asyncio.Transport = cast("asyncio.Transport", None)
+        self.asked: Asked | None = None
+        self.inbox: deque[Message | None] = deque()
+        self.outgoing: deque[Parcel] = deque()
+        self.waiters: list[Peer] = []
+        self.writing: Parcel | None = None
+        self.parcel: Parcel | None = None
+        self.blocked = False
+        self.left = False
+        self.charged = 0
+        self._fragments: list[bytes] = []
+        self._opcode = Opcode.BINARY
+        self._held_back = False
+        self._linger: asyncio.TimerHandle | None = None
+        self._request_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """Count the bytes that came from this peer and have not gone on."""
+        inside = sum(len(each[1]) for each in self.inbox if each) + sum(map(len, self._fragments))
+        return len(self.wire.reader.buffer) + inside + (self.parcel.size if self.parcel else 0)
+
+    @property
+    def open(self) -> bool:
+        """Say whether messages may still be sent to it."""
+        return self.wire.state is State.OPEN and not self.transport.is_closing()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a request."""
+        self.transport = cast("asyncio.Transport", transport)
+        self.transport.set_write_buffer_limits(WRITE_HIGH_BYTES, 0)
+        sock = transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            buffer = self._owner.settings.tcp_receive_buffer_bytes
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        wait_s = self._owner.settings.http_idle_timeout_ms / 1000
+        self._request_timer = asyncio.get_running_loop().call_later(wait_s, self.transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        """Read what came; messages go to the inbox in order."""
+        wire = self.wire
+        wire.receive_data(data)
+        if wire.writes:
+            self.flush()
+        for event in wire.events_received():
+            if isinstance(event, Frame):
+                self._frame(event)
+            else:
+                self._requested(cast("Request", event))
+        if self.left:
+            self._discard()
+            return
+        if wire.state is State.CLOSING:
+            self.end()
+        self._owner.arrived(self)
+
+    def eof_received(self) -> bool:
+        """Note the end of what comes."""
+        self.wire.receive_eof()
+        self.flush()
+        return False
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """Give everything back."""
+        self.wire.receive_eof()
+        for timer in (self._linger, self._request_timer):
+            if timer is not None:
+                timer.cancel()
+        self.blocked = False
+        self._owner.lost(self)
+
+    def end(self) -> None:
+        """Note in the inbox that nothing comes any more; twice is once."""
+        if not self.inbox or self.inbox[-1] is not None:
+            self.inbox.append(None)
+
+    def pause_writing(self) -> None:
+        """Have an outstanding write from now on."""
+        self.blocked = True
+
+    def resume_writing(self) -> None:
+        """Have none any more."""
+        self.blocked = False
+        self._owner.drained(self)
+
+    def answer(self, response: Response) -> None:
+        """Answer the request: with 101 the WebSocket is open, else the connection ends."""
+        if self._request_timer is not None:
+            self._request_timer.cancel()
+            self._request_timer = None
+        if self.wire.state is State.CONNECTING and not self.transport.is_closing():
+            self.wire.send_response(response)
+            self.flush()
+            if response.status_code != _SWITCHING:
+                self._linger_on()
+
+    def write(self, raw: bytes) -> None:
+        """Send a frame as it is; a no-op once closing."""
+        if self.open:
+            self.transport.write(raw)
+
+    def close(self, code: int, reason: str, *, within_s: float = LINGER_S) -> None:
+        """Begin to close; what has not ended within some seconds is cut off."""
+        try:
+            self.wire.send_close(code, reason)
+        except InvalidState:
+            return
+        self.flush()
+        self._linger_on(within_s)
+        self.read_on()
+
+    def hold_back(self) -> None:
+        """Stop reading."""
+        if not self._held_back and not self.transport.is_closing():
+            self._held_back = True
+            self.transport.pause_reading()
+
+    def read_on(self) -> None:
+        """Read again."""
+        if self._held_back and not self.transport.is_closing():
+            self._held_back = False
+            self.transport.resume_reading()
+
+    def flush(self) -> None:
+        """Send what the protocol has to say."""
+        for data in self.wire.data_to_send():
+            if self.transport.is_closing():
+                return
+            if data:
+                self.transport.write(data)
+                continue
+            # A half-close, so that what the other end still sends cannot take the close frame away from it.
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
+            self._linger_on()
+
+    def _requested(self, request: Request) -> None:
+        if self._request_timer is not None:
+            self._request_timer.cancel()
+            self._request_timer = None
+        self._owner.requested(self, request)
+
+    def _frame(self, frame: Frame) -> None:
+        if frame.opcode is Opcode.CLOSE:
+            self.end()
+        elif frame.opcode is Opcode.TEXT or frame.opcode is Opcode.BINARY:
+            self._opcode = frame.opcode
+            self._part(frame)
+        elif frame.opcode is Opcode.CONT:
+            self._part(frame)
+
+    def _part(self, frame: Frame) -> None:
+        if self.left:
+            return
+        data = bytes(frame.data)
+        if not frame.fin or self._fragments:
+            self._fragments.append(data)
+            if not frame.fin:
+                return
+            data = b"".join(self._fragments)
+            self._fragments = []
+        if self._opcode is Opcode.TEXT and not _is_text(data):
+            self.wire.fail(CloseCode.INVALID_DATA, "invalid UTF-8")
+            self.flush()
+            return
+        self.inbox.append((self._opcode, data))
+
+    def _discard(self) -> None:
+        self._fragments = []
+        self.inbox.clear()
+        if len(self.wire.reader.buffer) > _DISCARDED_MAX_BYTES:
+            self.transport.abort()
+
+    def _linger_on(self, within_s: float = LINGER_S) -> None:
+        if self._linger is None and not self.transport.is_closing():
+            self._linger = asyncio.get_running_loop().call_later(within_s, self.transport.abort)
+
+
+def framed(opcode: Opcode, data: bytes) -> bytes:
+    """Write a message as one frame of the server's."""
+    return Frame(opcode, data).serialize(mask=False)
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,229 @@
+"""Who owns a session when several nodes share a registry: real processes, paused, cut off and killed."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from itertools import count
+from threading import Event
+from urllib.parse import urlsplit
+
+import pytest
+
+from infra.local.emulator import EmulatorName, default_venv, free_port, running
+from infra.local.provision import REGION, provision
+from tests.node.conftest import Running, StartNode
+from tests.node.cuttable import cuttable
+from tests.node.paseo import Closed, Peer, RefusedError, request, ws_path
+
+LEASE_S = 2.0
+_NAMES = count()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if not (default_venv() / "bin" / "python").exists() and not os.environ.get("CI"):
+        pytest.skip("ministack is not there: `make test` installs it into .venv-emulator")
+    with running(EmulatorName.MINISTACK, tmp_path_factory.mktemp("ministack"), free_port()) as url:
+        yield url
+
+
+StartShared = Callable[..., Running]
+
+
+@pytest.fixture
+def start_shared(start_node: StartNode, store: str, monkeypatch: pytest.MonkeyPatch) -> StartShared:
+    """Start nodes that share a registry nobody else has."""
+    prefix = f"n{next(_NAMES)}-"
+    for name, value in (("REGION", REGION), ("ACCESS_KEY_ID", "test"), ("SECRET_ACCESS_KEY", "test")):
+        monkeypatch.setenv(f"AWS_{name}".replace("AWS_REGION", "AWS_DEFAULT_REGION"), value)
+    provision(store, prefix, tables_only=True)
+    monkeypatch.setenv("RELAY_RESOURCE_PREFIX", prefix)
+
+    def start(target: str, *, store_port: int = 0, **settings: object) -> Running:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{store_port}" if store_port else store)
+        shared = {
+            "lease_ms": int(LEASE_S * 1000),
+            "lease_renewal_ms": 400,
+            "clock_skew_ms": 500,
+            "owner_idle_ms": 500,
+        }
+        return start_node(registry="dynamodb", ownership_target=target, **shared, **settings)
+
+    return start
+
+
+@pytest.fixture
+def ending() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def _open(node: Running, ending: ExitStack, name: str = "s", role: str = "server") -> Peer:
+    return ending.enter_context(Peer.open(node.port, ws_path(name, role, "2", "c")))
+
+
+def _refused(node: Running, name: str = "s") -> tuple[int, str, str]:
+    with pytest.raises(RefusedError) as refused:
+        Peer.open(node.port, ws_path(name, "client", "2", "c"))
+    answer = refused.value.answer
+    return answer.status, answer.body, answer.headers.get("x-reroute-target", "")
+
+
+def _opens(node: Running, name: str = "s") -> bool:
+    try:
+        Peer.open(node.port, ws_path(name, "client", "2", "c")).sock.close()
+    except RefusedError:
+        return False
+    return True
+
+
+def _wait_until(true: Callable[[], bool], within_s: float) -> float:
+    began = time.monotonic()
+    while not true():
+        assert time.monotonic() < began + within_s
+        Event().wait(0.02)
+    return time.monotonic() - began
+
+
+def test_a_session_of_another_node_is_answered_with_where_it_is(
+    start_shared: StartShared, ending: ExitStack
+) -> None:
+    one, two, three = (start_shared(f"{name}:4000") for name in ("one", "two", "three"))
+    _open(one, ending)
+    for other in (two, three):
+        assert _refused(other) == (409, "", "one:4000")
+    _open(two, ending, "t")
+    assert _refused(one, "t") == (409, "", "two:4000")
+    _open(one, ending, "s", "client")
+
+
+def test_the_reroute_header_is_what_it_is_set_to(start_shared: StartShared, ending: ExitStack) -> None:
+    one = start_shared("one:4000")
+    two = start_shared("two:4000", reroute_header="x-elsewhere")
+    _open(one, ending)
+    with pytest.raises(RefusedError) as refused:
+        Peer.open(two.port, ws_path("s", "client"))
+    assert refused.value.answer.headers["x-elsewhere"] == "one:4000"
+
+
+def test_of_many_that_race_all_get_to_the_same_node(start_shared: StartShared, ending: ExitStack) -> None:
+    nodes = [start_shared(f"{name}:4000") for name in ("one", "two", "three")]
+
+    def ask(node: Running, name: str) -> str:
+        try:
+            ending.enter_context(Peer.open(node.port, ws_path(name, "client", "2", "c")))
+        except RefusedError as refused:
+            return refused.answer.headers.get("x-reroute-target", "nowhere")
+        return f"{('one', 'two', 'three')[nodes.index(node)]}:4000"
+
+    with ThreadPoolExecutor(16) as pool:
+        for round_ in range(8):
+            name = f"race-{round_}"
+            owners = list(pool.map(partial(ask, name=name), nodes * 6))
+            assert len(set(owners)) == 1
+            assert owners[0] != "nowhere"
+
+
+def test_an_idle_session_is_let_go_and_may_move(start_shared: StartShared) -> None:
+    one, two = (start_shared(f"{name}:4000") for name in ("one", "two"))
+    assert _opens(one)
+    assert _refused(two) == (409, "", "one:4000")
+    _wait_until(lambda: _opens(two), 5)
+    assert _refused(one) == (409, "", "two:4000")
+
+
+def test_a_killed_nodes_sessions_are_taken_over_within_its_lease_and_a_second(
+    start_shared: StartShared, ending: ExitStack
+) -> None:
+    one, two = (start_shared(f"{name}:4000") for name in ("one", "two"))
+    _open(one, ending)
+    one.process.kill()
+    one.process.wait(10)
+    assert _wait_until(lambda: _opens(two), LEASE_S + 5) < LEASE_S + 1
+
+
+def test_a_node_that_ends_in_order_leaves_its_sessions_at_once(start_shared: StartShared) -> None:
+    one, two = (start_shared(f"{name}:4000") for name in ("one", "two"))
+    assert _opens(one)
+    one.terminate()
+    one.process.wait(10)
+    assert _wait_until(lambda: _opens(two), 5) < LEASE_S
+
+
+def test_a_paused_node_closes_its_sockets_before_it_serves_again(
+    start_shared: StartShared, ending: ExitStack
+) -> None:
+    one, two = (start_shared(f"{name}:4000") for name in ("one", "two"))
+    data, client = _open(one, ending), _open(one, ending, role="client")
+    client.send("before")
+    assert data.message().text == "before"
+    one.process.send_signal(signal.SIGSTOP)
+    _wait_until(lambda: _opens(two), LEASE_S + 5)
+    client.send("while it was paused")
+    data.send("while it was paused")
+    one.process.send_signal(signal.SIGCONT)
+    for each in (data, client):
+        assert each.closed() == Closed(1012, "Session owner moved")
+
+
+def test_a_node_cut_off_from_the_store_closes_its_sockets_before_another_may_own_them(
+    start_shared: StartShared, store: str, ending: ExitStack
+) -> None:
+    with cuttable(urlsplit(store).port or 0) as way:
+        one = start_shared("one:4000", store_port=way.port)
+        two = start_shared("two:4000")
+        data = _open(one, ending)
+        way.cut()
+        moved: list[float] = []
+
+        def watch() -> None:
+            assert data.closed(LEASE_S + 5) == Closed(1012, "Session owner moved")
+            moved.append(time.monotonic())
+
+        with ThreadPoolExecutor(1) as pool:
+            watching = pool.submit(watch)
+            _wait_until(lambda: _opens(two), LEASE_S + 5)
+            taken = time.monotonic()
+            watching.result(10)
+        assert moved[0] < taken
+        assert request(one.port, "/ready").status == 503
+        assert _refused(one, "new") == (503, "owner", "")
+        way.mend()
+        _wait_until(lambda: request(one.port, "/ready").status == 200, 10)
+        assert _refused(one) == (409, "", "two:4000")
+
+
+def test_below_its_floor_a_cluster_takes_no_new_session_but_keeps_those_it_has(
+    start_shared: StartShared, ending: ExitStack
+) -> None:
+    one = start_shared("one:4000", min_cluster_size=2)
+    assert _refused(one) == (503, "cluster", "")
+    assert request(one.port, "/ready").status == 503
+    two = start_shared("two:4000")
+    _wait_until(lambda: request(one.port, "/ready").status == 200, 5)
+    data, client = _open(one, ending), _open(one, ending, role="client")
+    two.process.kill()
+    _wait_until(lambda: request(one.port, "/ready").status == 503, LEASE_S + 5)
+    assert _refused(one, "new") == (503, "cluster", "")
+    client.send("still here")
+    assert data.message().text == "still here"
+    _open(one, ending, role="client")
+
+
+def test_a_node_that_is_told_to_stop_lets_sessions_finish_and_takes_no_new_one(
+    start_shared: StartShared, ending: ExitStack
+) -> None:
+    one = start_shared("one:4000", drain_timeout_ms=2_000)
+    data, client = _open(one, ending), _open(one, ending, role="client")
+    one.terminate()
+    _wait_until(lambda: request(one.port, "/ready").status == 503, 5)
+    assert _refused(one, "new") == (503, "draining", "")
+    client.send("last words")
+    assert data.message().text == "last words"
+    assert data.closed(5) == Closed(1012, "Session expired")
+    assert client.closed(5) == Closed(1012, "Session expired")
+    assert one.process.wait(10) == 0
