@@ -409,6 +409,12 @@ def call_replays(_event: CloudWatchEvent) -> None:
 
 
 @app.schedule(Rate(1, unit=Rate.MINUTES))
+def measure(event: CloudWatchEvent) -> None:
+    """Tell what the whole installation is like."""
+    handlers.measure.handle(event.context)
+
+
+@app.schedule(Rate(1, unit=Rate.MINUTES))
 def reconcile(_event: CloudWatchEvent) -> None:
     """Ring what nobody looked at."""
     handlers.reconcile.handle()

@@ -22,6 +22,8 @@ INSERT_ALONE: Final = "dynamodb:PartiQLInsert"
 UPDATE_ALONE: Final = "dynamodb:PartiQLUpdate"
 DELETE_ALONE: Final = "dynamodb:PartiQLDelete"
 """Writes that have nothing to do with one another: statements."""
+NOTE: Final = (INSERT_ALONE, UPDATE_ALONE)
+"""Makes a row, or changes it."""
 
 SEND: Final = ("sqs:GetQueueUrl", "sqs:SendMessage")
 RECEIVE: Final = (
@@ -118,6 +120,7 @@ def _api() -> Function:
         "ReplaysTable": (GET, PUT),
         "AuditTable": (QUERY, PUT),
         "PurgesTable": (GET, PUT),
+        "MetricsTable": (GET,),
     }
     grants = (
         *_tables(tables),
@@ -140,6 +143,7 @@ def _deliver(name: str, queue: str, most: int) -> Function:
         "EndingsTable": (PUT,),
         "StatsTable": (INSERT_ALONE,),
         "AuditTable": (PUT,),
+        "MetricsTable": NOTE,
     }
     grants = (
         *_tables(tables),
@@ -241,7 +245,7 @@ def _reconcile() -> Function:
     """Ring the lanes that nobody looked at, and fan out what nobody was told of."""
     grants = (
         *_fanning_out(),
-        *_tables({"OwedTable": (QUERY,), "FanoutsTable": (SCAN,)}),
+        *_tables({"OwedTable": (QUERY,), "FanoutsTable": (SCAN,), "MetricsTable": NOTE}),
         Grant("GatesTable", (QUERY,), "/index/armed"),
         *_queues(SEND, "ReplayQueue", "DelayedQueue"),
     )
@@ -255,6 +259,7 @@ def _notify() -> Function:
         "EndpointsTable": (GET,),
         "DeadLettersTable": (QUERY,),
         "NoticesTable": (GET, PUT, UPDATE),
+        "MetricsTable": NOTE,
     }
     grants = (
         *_tables(tables),
@@ -275,6 +280,7 @@ def _retention() -> Function:
         "GatesTable": (DELETE,),
         "NoticesTable": (DELETE,),
         "FanoutsTable": (GET, UPDATE),
+        "MetricsTable": NOTE,
     }
     grants = (*_tables(tables), *_payloads("s3:DeleteObject"))
     return Function("retention", 2, grants)
@@ -299,10 +305,21 @@ def _purge() -> Function:
     return Function("purge", 2, (*_tables(tables), *_payloads("s3:DeleteObject")))
 
 
+def _measure() -> Function:
+    """Read what the whole installation is like, and send a canary through each shard."""
+    grants = (
+        *_tables({"MetricsTable": (GET, *NOTE), "GatesTable": (GET,), "OwedTable": (QUERY,)}),
+        Grant("GatesTable", (QUERY,), "/index/armed"),
+        *_queues(("sqs:SendMessage",), *SHARDS),
+        *_queues(("sqs:GetQueueAttributes", "sqs:GetQueueUrl"), *LANE_QUEUES),
+    )
+    return Function("measure", 2, grants)
+
+
 def _export_audit() -> Function:
     """Write settled hours of the audit to a bucket, and note how far that has come."""
     grants = (
-        *_tables({"AuditTable": (QUERY,), "FanoutsTable": (GET, PUT)}),
+        *_tables({"AuditTable": (QUERY,), "FanoutsTable": (GET, PUT), "MetricsTable": NOTE}),
         Grant("AuditTable", (QUERY,), "/index/export"),
         Grant("AuditBucket", ("s3:PutObject",), "/*"),
     )
@@ -320,6 +337,7 @@ FUNCTIONS: Final = (
     _fan_out(),
     _notify(),
     _reconcile(),
+    _measure(),
     _retention(),
     _purge(),
     _export_audit(),

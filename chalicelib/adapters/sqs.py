@@ -18,6 +18,14 @@ BATCH_MAX = 10
 DELAY_MAX_S = 900
 HIDE_MAX_S = 43_200
 _APART = "#apart"
+_CANARY = "canary"
+LANE_QUEUES = (*(f"{each.value}.fifo" for each in Queue if each.value), "replay.fifo")
+"""The queues of bells beside the shards."""
+
+
+def shards(number: int) -> tuple[str, ...]:
+    """Name the queues of so many shards."""
+    return tuple(f"shard-{each}.fifo" for each in range(number))
 
 
 class Queues:
@@ -103,6 +111,49 @@ class SqsBells:
         except (ClientError, BotoCoreError):
             return 1
         return 0
+
+
+class SqsCanaries:
+    """Canaries through the shards, in a message group of their own, and how full the queues of bells are."""
+
+    def __init__(self, service: JsonService, queues: Queues, shards: tuple[str, ...]) -> None:
+        """Use these shards."""
+        self._service = service
+        self._queues = queues
+        self._shards = shards
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """Name the queues that canaries go through."""
+        return self._shards
+
+    def ring(self, now_ms: int) -> int:
+        """Send one through each of these queues; the number of those lost."""
+        return sum(self._send(queue, now_ms) for queue in self._shards)
+
+    def most_in_flight(self) -> int:
+        """Say how many messages the fullest queue of bells holds as being worked on."""
+        return max(self._in_flight(queue) for queue in (*self._shards, *LANE_QUEUES))
+
+    def _send(self, queue: str, now_ms: int) -> int:
+        message = {"MessageBody": bells.dump_canary(now_ms), "MessageGroupId": _CANARY}
+        try:
+            url = self._queues.url(queue)
+            self._service.call(
+                "SendMessage", QueueUrl=url, **message, MessageDeduplicationId=secrets.token_hex(16)
+            )
+        except (ClientError, BotoCoreError):
+            return 1
+        return 0
+
+    def _in_flight(self, queue: str) -> int:
+        name = "ApproximateNumberOfMessagesNotVisible"
+        try:
+            url = self._queues.url(queue)
+            told = self._service.call("GetQueueAttributes", QueueUrl=url, AttributeNames=[name])
+        except (ClientError, BotoCoreError) as error:
+            raise Unavailable("a queue failed") from error
+        return int(told["Attributes"][name])
 
 
 class SqsReceipts:

@@ -7,11 +7,14 @@ from chalicelib import bootstrap
 from chalicelib import settings as configuration
 
 if TYPE_CHECKING:
+    from chalicelib.adapters.dynamodb.gauging import DynamoGauging
     from chalicelib.application.bulk_replay import ReplayMany
     from chalicelib.application.end_owed import EndOwed
     from chalicelib.application.export_audit import ExportAudit
+    from chalicelib.application.measure import Measure
     from chalicelib.application.notify import Notify
     from chalicelib.application.purge import PurgeAll
+    from chalicelib.application.readiness import Readiness
     from chalicelib.application.rebuild import Rebuild
     from chalicelib.application.retention import Retention
 
@@ -92,6 +95,43 @@ def notify() -> "Notify":
     announcer = SnsAnnouncer(bootstrap.client("sns"), of.notices_topic_arn)
     rules = NoticeRules(of.notice_window_secs * 1000, of.notice_outage_secs * 1000)
     return Notify(bootstrap.noticing(), announcer, bootstrap.clock(), bootstrap.dice(), rules)
+
+
+@cache
+def gauging() -> "DynamoGauging":
+    """Give the store of what the installation is like."""
+    from chalicelib.adapters.dynamodb.gauging import DynamoGauging
+
+    return DynamoGauging(bootstrap.tables())
+
+
+@cache
+def measure() -> "Measure":
+    """Give the one reporter of gauges."""
+    from chalicelib.adapters.dynamodb.gauging import DynamoGlancing
+    from chalicelib.adapters.dynamodb.work import DynamoWatching
+    from chalicelib.adapters.sqs import SqsCanaries, shards
+    from chalicelib.application.measure import Measure
+
+    return Measure(
+        DynamoWatching(bootstrap.tables()),
+        DynamoGlancing(bootstrap.tables()),
+        bootstrap.gauging(),
+        SqsCanaries(
+            bootstrap.json_service("sqs"), bootstrap.queues(), shards(bootstrap.settings().shard_count)
+        ),
+        bootstrap.clock(),
+    )
+
+
+@cache
+def readiness() -> "Readiness":
+    """Give the use case that says whether Relay can work."""
+    from chalicelib.adapters.sqs import shards
+    from chalicelib.application.readiness import Readiness
+
+    queues = shards(bootstrap.settings().shard_count)
+    return Readiness(bootstrap.endpoints(), bootstrap.gauging(), queues, bootstrap.clock())
 
 
 @cache

@@ -48,6 +48,15 @@ class ProbeResult(StrEnum):
     FAILED = "failed"
 
 
+class Schedule(StrEnum):
+    """The scheduled functions on which a promise hangs."""
+
+    RECONCILE = "reconcile"
+    NOTIFY = "notify"
+    RETENTION = "retention"
+    EXPORT_AUDIT = "export_audit"
+
+
 BUCKETS_MS: Final = (5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000)
 """The upper bounds of every histogram's buckets; the last bucket has none."""
 
@@ -138,7 +147,9 @@ OLDEST_PENDING: Final = _gauge(
     "relay_queue_oldest_pending_age_seconds",
     "How long the oldest delivery has been due among endpoints that are not held; NaN: none is due.",
 )
-DEPTH: Final = _gauge("relay_queue_depth", "Deliveries that are owed, due or not.")
+DEPTH: Final = _gauge(
+    "relay_queue_depth", "Deliveries that are owed, due or not; at most 20,000 of a lane are counted."
+)
 IN_FLIGHT: Final = _gauge("relay_inflight", "Deliveries that live leases name.")
 BREAKERS: Final = _gauge(
     "relay_breakers", "Endpoints that have, or just had, something owed, by the state of their breaker.",
@@ -147,9 +158,28 @@ BREAKERS: Final = _gauge(
 HELD: Final = _gauge(
     "relay_endpoints_held", "Endpoints that are owed something and held, by why.", "reason", tuple(HoldReason)
 )
+BELLS: Final = _gauge(
+    "relay_bells_inflight", "Bells that the fullest queue holds as being worked on; SQS stops at 120,000."
+)
+READING_AGE: Final = _gauge(
+    "relay_reading_age_seconds",
+    "How old the gauges of the queue are: how long ago the last whole walk began.",
+)
+CANARY_AGE: Final = _gauge(
+    "relay_canary_age_seconds",
+    "How long ago the canary that came through a shard last had been rung; of the shards, the longest.",
+)
+SCHEDULE_AGE: Final = _gauge(
+    "relay_schedule_age_seconds", "How long ago a scheduled function last did all that it had to.",
+    "schedule", tuple(Schedule),
+)  # fmt: skip
+OVERDUE: Final = _gauge(
+    "relay_retention_overdue", "What should have been gone two days ago and is still there."
+)
 
 CATALOGUE: Final[tuple[Metric, ...]] = (
     OLDEST_PENDING, DEPTH, IN_FLIGHT, BREAKERS, HELD,
+    BELLS, READING_AGE, CANARY_AGE, SCHEDULE_AGE, OVERDUE,
     ATTEMPTS, DEFERRED, DEAD_LETTERS, BREAKER_TRIPS, PROBES, REFUSED, LEASES_LOST,
     FIRST_ATTEMPT, PLATFORM, CONSUMER,
     INGESTED, INGEST_TIME,

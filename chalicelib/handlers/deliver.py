@@ -7,7 +7,7 @@ from typing import Any
 from chalicelib import bootstrap
 from chalicelib.application.batch import AFTER_FAILURE_S
 from chalicelib.application.deliver import Deliver, calls_of
-from chalicelib.application.ports import Bell
+from chalicelib.application.ports import Bell, Unavailable
 from chalicelib.application.visit import Attempted
 from chalicelib.domain.outcome import Fault
 from chalicelib.telemetry import Measured, log_attempt, log_measured
@@ -31,6 +31,7 @@ def handle(
     try:
         receipts = bootstrap.receipts(queue_arn)
         deliver = (use or bootstrap.deliver)()
+        _note_canaries(queue_arn, records)
         report = deliver.run(calls_of(rung), receipts, context.get_remaining_time_in_millis)
     except Exception as error:  # noqa: BLE001 - the handler's border
         bootstrap.log().exception("deliver.failed", exc_info=error)
@@ -64,11 +65,24 @@ def _count_refusals(attempts: Iterable[Attempted]) -> None:
 def _bells(records: list[dict[str, Any]]) -> list[tuple[Bell, str]]:
     found = []
     for record in records:
+        if bells.rung_canary(record["body"]) is not None:
+            continue
         try:
             found.append((_as_received(record), record["receiptHandle"]))
         except NotABellError:
             bootstrap.log().warning("bell.refused", extra={"message_id": record["messageId"]})
     return found
+
+
+def _note_canaries(queue_arn: str, records: list[dict[str, Any]]) -> None:
+    """Note that a canary came through to a function that can deliver; one that cannot be noted is let go."""
+    rung = [moment for each in records if (moment := bells.rung_canary(each["body"])) is not None]
+    if rung:
+        queue = queue_arn.rpartition(":")[2].removeprefix(bootstrap.settings().resource_prefix)
+        try:
+            bootstrap.gauging().came_through(queue, max(rung))
+        except Unavailable as error:
+            bootstrap.log().warning("canary.not_noted", exc_info=error)
 
 
 def _as_received(record: dict[str, Any]) -> Bell:

@@ -1,6 +1,8 @@
 """The notify function: once a minute, owners are told what will not arrive."""
 
 from chalicelib import bootstrap
+from chalicelib.domain.gauging import Run
+from chalicelib.domain.metrics import Schedule
 
 
 def handle() -> None:
@@ -11,3 +13,5 @@ def handle() -> None:
         log.error("notify.delayed", exc_info=failure)
     counts = {name: getattr(done, name) for name in ("looked", "raised", "published", "delayed")}
     log.info("notify.told", extra={**counts, "failed": len(done.failures)})
+    if not done.failures:
+        bootstrap.gauging().finished(Schedule.NOTIFY, Run(bootstrap.clock().now_ms()))

@@ -4,6 +4,8 @@ from dataclasses import asdict
 
 from chalicelib import bootstrap
 from chalicelib.application.ports import Unavailable
+from chalicelib.domain.gauging import Run
+from chalicelib.domain.metrics import Schedule
 
 
 def handle() -> None:
@@ -12,3 +14,4 @@ def handle() -> None:
     bootstrap.log().info("reconcile.swept", extra=asdict(swept))
     if swept.failed:
         raise Unavailable(f"the store or a queue failed {swept.failed} times; the next sweep tries again")
+    bootstrap.gauging().finished(Schedule.RECONCILE, Run(bootstrap.clock().now_ms()))

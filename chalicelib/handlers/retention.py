@@ -3,13 +3,16 @@
 from dataclasses import asdict
 from typing import Any
 
-from chalicelib import bootstrap, telemetry
+from chalicelib import bootstrap
+from chalicelib.domain.gauging import Run
+from chalicelib.domain.metrics import Schedule
 
 
 def handle(context: Any) -> None:  # noqa: ANN401 - Lambda's context object
     """Go on with the round of this hour while there is time, and log what was done."""
     did = bootstrap.retention().run(context.get_remaining_time_in_millis)
     told = asdict(did) | {"finished": int(did.finished), "removed": did.removed}
-    counts = {f"retention_{name}": told[name] for name in ("removed", "overdue", "finished")}
-    measured = telemetry.Measured(bootstrap.settings().resource_prefix, bootstrap.clock().now_ms(), counts)
-    telemetry.log_measured(bootstrap.log(), "retention.swept", told, measured)
+    bootstrap.log().info("retention.swept", extra=told)
+    if did.finished:
+        run = Run(bootstrap.clock().now_ms(), did.overdue)
+        bootstrap.gauging().finished(Schedule.RETENTION, run)

@@ -11,8 +11,6 @@ from typing import Any
 from chalice.app import Request, Response
 
 from chalicelib import bootstrap
-from chalicelib.application.ports import Unavailable
-from chalicelib.domain.tenant import DEFAULT_TENANT
 from chalicelib.handlers import http, problems
 from chalicelib.wire import answers
 
@@ -23,12 +21,9 @@ def alive() -> Response:
 
 
 def ready() -> Response:
-    """Say whether the store answers; 503 names what does not."""
-    try:
-        bootstrap.questions().endpoints.page(DEFAULT_TENANT, "", 1)
-    except Unavailable:
-        return http.reply({"status": "unavailable", "failing": ["store"]}, 503)
-    return http.reply({"status": "ok", "failing": []})
+    """Say whether Relay can work; 503 names what keeps it from that."""
+    failing = bootstrap.readiness().failing()
+    return http.reply(answers.ready(failing), 503 if failing else 200)
 
 
 def egress_ranges() -> Response:

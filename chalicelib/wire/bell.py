@@ -11,6 +11,7 @@ from chalicelib.domain.gate import Queue
 
 _TENANT = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _LANE_NUMBER = re.compile(r"[a-z]?[0-9]{1,3}", re.ASCII)
+_CANARY = re.compile(r'\{"canary": ([0-9]{1,14})\}', re.ASCII)
 _MOMENTS = 1 << 48  # what a UUIDv7 can hold
 
 
@@ -32,6 +33,17 @@ def load(text: str) -> Bell:
     if not isinstance(hints, list):
         raise NotABellError("a bell without its list of hints")
     return Bell(lane_of(body.get("lane")), _moment(body.get("rung_ms")), tuple(_hint(each) for each in hints))
+
+
+def dump_canary(rung_ms: int) -> str:
+    """Write a canary: a message that rings no lane and asks only whether its queue is worked off."""
+    return json.dumps({"canary": rung_ms})
+
+
+def rung_canary(text: str) -> int | None:
+    """Read when a canary was rung (Unix ms); None for any other message."""
+    found = _CANARY.fullmatch(text)
+    return int(found[1]) if found else None
 
 
 def dump_delayed(lane: Lane, queue: Queue) -> str:

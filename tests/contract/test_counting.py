@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from chalicelib.adapters.dynamodb import keys
-from chalicelib.adapters.dynamodb.counting import ATTRIBUTES, DynamoCounters, DynamoGauges
+from chalicelib.adapters.dynamodb.counting import ATTRIBUTES, DynamoCounters
+from chalicelib.adapters.dynamodb.gauging import DynamoGauging
 from chalicelib.adapters.dynamodb.records import Made, Put, Statement, Tables
-from chalicelib.application.ports import Seen
 from chalicelib.domain import counts, metrics
+from chalicelib.domain.gauging import Seen
 from chalicelib.domain.metrics import Part
 from tests.contract.given import NOW_MS, without_moto
 from tests.fakes.faults import Step
@@ -151,8 +152,8 @@ def test_gauges_come_back_as_they_were_seen_and_without_a_value_not_at_all(
         (metrics.DEPTH.name, ""): 10.0**12,
         (metrics.BREAKERS.name, "half_open"): 2.0,
     }
-    DynamoGauges(tables).keep(Seen(NOW_MS, gauges))
+    DynamoGauging(tables).keep(Seen(NOW_MS, gauges))
     assert reading(tables) == ({}, Seen(NOW_MS, gauges))
     none = {(metrics.OLDEST_PENDING.name, ""): float("nan"), (metrics.DEPTH.name, ""): 0.0}
-    DynamoGauges(tables).keep(Seen(NOW_MS + 1, none))
+    DynamoGauging(tables).keep(Seen(NOW_MS + 1, none))
     assert reading(tables)[1] == Seen(NOW_MS + 1, {(metrics.DEPTH.name, ""): 0.0})

@@ -11,6 +11,7 @@ from chalicelib.adapters.dynamodb.records import (
     Check,
     Count,
     Delete,
+    Glance,
     Grow,
     Insert,
     Key,
@@ -81,6 +82,14 @@ class MemoryTables:
             chosen = (list(reversed(within)) if span.backwards else within)[:limit]
             records = tuple(_copy(self.records.by_key[Key(table, pk, sk)]) for sk in chosen)
         return Stretch(records, more=len(records) == limit)
+
+    def glance(self, table: str, pk: str, names: Sequence[str], most: int) -> Glance:
+        """Count at most so many records of one partition, and read some attributes of its first."""
+        with self.faults.around(Step("glance")), self.records.lock:
+            found = self.records.sorted.get((table, pk), [])
+            record = self.records.by_key[Key(table, pk, found[0])] if found else {}
+        first = {name: record[name] for name in ("sk", *names) if name in record}
+        return Glance(first or None, min(len(found), most), more=len(found) >= most)
 
     def each(self, writes: Sequence[Statement]) -> list[Made]:
         """Make writes that have nothing to do with one another, in one call per 25."""

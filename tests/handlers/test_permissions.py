@@ -355,6 +355,31 @@ def test_reconcile_rings_releases_and_disarms(watch: Watch) -> None:
     } <= asked
 
 
+def test_measure_walks_what_is_armed_and_rings_canaries_that_deliver_notes(watch: Watch) -> None:
+    relay = watch.relay
+    relay.endpoint()
+    for _ in range(30):
+        relay.event()
+    forget()
+    for _ in range(2):
+        with watch.running("measure") as asked:
+            lambdas.measure(relay.sample("schedule"), LambdaContext("relay-measure"))
+        assert {
+            ("GatesTable", "/index/armed", "dynamodb:Query"),
+            ("OwedTable", "", "dynamodb:Query"),
+            ("MetricsTable", "", "dynamodb:PartiQLUpdate"),
+            ("Shard0Queue", "", "sqs:SendMessage"),
+            ("ReplayQueue", "", "sqs:GetQueueAttributes"),
+        } <= asked
+    for _ in range(2):
+        with watch.running("deliver_shard_0") as asked:
+            relay.deliver("shard-0", [message(bells.dump_canary(1_700_000_000_000))])
+        assert ("MetricsTable", "", "dynamodb:PartiQLUpdate") in asked
+    with watch.running("api_handler") as asked:
+        assert relay.get("/readyz").json["failing"] == ["canary"]
+    assert ("MetricsTable", "", "dynamodb:BatchGetItem") in asked
+
+
 def test_a_purge_removes_from_every_table(watch: Watch, receiver: Receiver) -> None:
     relay = watch.relay
     bootstrap.seed_development()

@@ -18,6 +18,7 @@ from chalicelib.domain.api_key import ApiKey, Role, digest
 from chalicelib.domain.gate import Queue
 from chalicelib.domain.retention import DAY_MS
 from chalicelib.domain.tenant import Quotas, Tenant
+from chalicelib.wire import bell as bells
 from infra.functions import FUNCTIONS, UNRECORDED, Function
 from infra.local.invocation import LambdaContext
 from infra.local.sqs_event import event_of
@@ -149,8 +150,8 @@ def replayed(watch: Watch, sender: ScriptedSender) -> str:
     made = relay.endpoint(event_types=["dead"], max_concurrency=1)
     ids_of = [relay.event(b"{}", typed("dead"))["delivery_ids"] for _ in range(2)]
     sender.script = in_turn([status(404)])
-    bells = bells_of([f"{TENANT}#{made['id']}#0"])
-    relay.run(lambdas.deliver_shard_0, event_of(bells, relay.arn("shard-0")))
+    rung = bells_of([f"{TENANT}#{made['id']}#0"])
+    relay.run(lambdas.deliver_shard_0, event_of(rung, relay.arn("shard-0")))
     for (delivery_id,) in ids_of:
         assert relay.call("POST", f"/v1/deliveries/{delivery_id}/replay").status == 202
     sender.script = in_turn([status(200)])
@@ -266,8 +267,8 @@ def test_what_arrived_before_its_end_is_finished(
     made = relay.endpoint()
     relay.event()
     (owed,) = relay.rows("owed")
-    bells = bells_of([f"{TENANT}#{made['id']}#0"])
-    relay.run(lambdas.deliver_shard_0, event_of(bells, relay.arn("shard-0")))
+    rung = bells_of([f"{TENANT}#{made['id']}#0"])
+    relay.run(lambdas.deliver_shard_0, event_of(rung, relay.arn("shard-0")))
     relay.change("owed", owed)
     relay.delete(made)
     calls = relay.messages("endings")
@@ -310,6 +311,25 @@ def test_a_purge_removes_what_only_some_tenants_have(watch: Watch, clock: FixedC
             lambdas.purge(relay.sample("schedule"), LambdaContext("relay-purge"))
             clock.advance(ms=4 * MINUTE_MS)
     assert {table for table in relay.made.tables if relay.rows(table)} <= {"audit", "fanouts"}
+
+
+@pytest.mark.parametrize("function", SENDING, ids=lambda each: each.name)
+def test_a_sending_function_notes_its_first_canary_and_those_that_follow(
+    watch: Watch, function: Function
+) -> None:
+    for rung_ms in (1, 2):
+        event = event_of([message(bells.dump_canary(rung_ms))], watch.relay.arn(rung_of(function)))
+        with watch.a_process(function.name):
+            assert watch.relay.run(getattr(lambdas, function.name), event) == []
+
+
+@pytest.mark.parametrize("name", ["measure", "reconcile", "notify", "retention", "export_audit"])
+def test_a_scheduled_function_notes_its_first_run_and_those_that_follow(watch: Watch, name: str) -> None:
+    watch.relay.endpoint()
+    watch.relay.event()
+    for _ in range(2):
+        with watch.a_process(name):
+            getattr(lambdas, name)(watch.relay.sample("schedule"), LambdaContext(f"relay-{name}"))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.name)

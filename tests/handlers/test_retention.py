@@ -1,4 +1,4 @@
-"""The hourly function: it removes what is overdue, tells how much, and CloudWatch reads its line."""
+"""The hourly function: it removes what is overdue and tells how much, and that it came to its end."""
 
 import random
 from dataclasses import replace
@@ -9,6 +9,7 @@ import app as lambdas
 from chalicelib import bootstrap
 from chalicelib.application.ingest import Post
 from chalicelib.domain.audit_export import HOUR_MS
+from chalicelib.domain.metrics import Schedule
 from chalicelib.domain.retention import DAY_MS, PAYLOAD_DAYS
 from infra.local.invocation import LambdaContext
 from tests.fakes.fixed_clock import FixedClock
@@ -61,15 +62,12 @@ def test_where_rows_go_by_themselves_it_leaves_them(make_relay: MakeRelay, lines
     assert len(relay.stored_events()) == 1
 
 
-def test_cloudwatch_reads_its_line_as_metrics(make_relay: MakeRelay, lines: Lines) -> None:
+def test_a_run_that_finished_its_chores_is_noted_with_what_is_overdue(
+    make_relay: MakeRelay, lines: Lines
+) -> None:
     relay = make_relay()
+    before_ms = bootstrap.clock().now_ms()
     told = retained(relay, lines)
-    embedded = told["_aws"]
-    assert isinstance(embedded, dict)
-    (about,) = embedded["CloudWatchMetrics"]
-    assert (about["Namespace"], about["Dimensions"]) == ("Relay", [["prefix"]])
-    names = {each["Name"] for each in about["Metrics"]}
-    assert names == {"retention_removed", "retention_overdue", "retention_finished"}
-    assert all(isinstance(told[name], int) for name in names)
-    assert told["prefix"] == relay.made.prefix
-    assert abs(embedded["Timestamp"] - bootstrap.clock().now_ms()) < 60_000
+    run = bootstrap.gauging().signs(()).runs[Schedule.RETENTION]
+    assert run.at_ms >= before_ms
+    assert run.overdue == told["overdue"] == 0

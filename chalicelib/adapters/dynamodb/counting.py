@@ -1,23 +1,24 @@
-"""Counters and gauges in DynamoDB: a record for each part and shard, an attribute for each cell.
+"""Counters in DynamoDB: a record for each part and shard, an attribute for each cell.
 
 A statement can add only to attributes that are there. `LAYOUT` says of a record that all are: one that was
 written by older code, or not yet at all, is made whole by a transaction. Source: docs/decisions/0026.
 """
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from chalicelib.adapters.dynamodb import keys
-from chalicelib.adapters.dynamodb.records import Count, Grow, Key, Made, Put, Tables
-from chalicelib.application.ports import Seen, Unavailable
+from chalicelib.adapters.dynamodb.gauge_rows import seen_of
+from chalicelib.adapters.dynamodb.records import Count, Grow, Key, Made, Tables
+from chalicelib.application.ports import Unavailable
 from chalicelib.domain import counts as counting
 from chalicelib.domain import metrics
 from chalicelib.domain.change import Change, Op, Record, Test
 from chalicelib.domain.counts import Cell, Counts
-from chalicelib.domain.metrics import CATALOGUE, Kind, Part
+from chalicelib.domain.gauging import Seen
+from chalicelib.domain.metrics import Kind, Part
 
 LAYOUT: Final = 1
 """Raised with every cell that the catalogue gets: a record of a lower one lacks some of them."""
@@ -40,7 +41,6 @@ _CODES: Final = {
 }
 """How the attributes of a metric begin; never another, or it would count from 0 again."""
 _LETTERS = 3
-_THOUSAND = 1_000
 
 
 def _short(value: str) -> str:
@@ -64,12 +64,6 @@ ATTRIBUTES: Final[Mapping[Part, Mapping[Cell, str]]] = {
     for part in counting.PARTS
 }
 """Where each cell stands in the records of its part."""
-_GAUGES: Final = {
-    f"{each.name}.{value}" if value else each.name: (each.name, value)
-    for each in CATALOGUE
-    if each.kind is Kind.GAUGE
-    for value in each.values
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +117,7 @@ class DynamoCounters:
         found = self._tables.get([*at, keys.gauges()])
         counted = [_counts_of(part, found[key]) for key, part in at.items() if key in found]
         seen = found.get(keys.gauges())
-        return counting.added(*counted), _seen_of(seen) if seen else None
+        return counting.added(*counted), seen_of(seen) if seen else None
 
     def _key(self, part: Part) -> Key:
         return keys.counters(part, self._identity % keys.COUNTER_SHARDS)
@@ -156,27 +150,5 @@ class DynamoCounters:
         return True
 
 
-class DynamoGauges:
-    """The row of what the reporter of the gauges saw."""
-
-    def __init__(self, tables: Tables) -> None:
-        """Write to this table."""
-        self._tables = tables
-
-    def keep(self, seen: Seen) -> None:
-        """Keep what was seen, in thousandths, in place of what was seen before."""
-        gauges = {
-            name: round(seen.gauges[cell] * _THOUSAND)
-            for name, cell in _GAUGES.items()
-            if cell in seen.gauges and math.isfinite(seen.gauges[cell])
-        }
-        self._tables.together([Put(keys.gauges(), {"at_ms": seen.at_ms, **gauges})])
-
-
 def _counts_of(part: Part, record: Record) -> Counts:
     return {cell: record[name] for cell, name in ATTRIBUTES[part].items() if name in record}
-
-
-def _seen_of(record: Record) -> Seen:
-    gauges = {cell: record[name] / _THOUSAND for name, cell in _GAUGES.items() if name in record}
-    return Seen(record["at_ms"], gauges)

@@ -32,6 +32,7 @@ class Found(StrEnum):
     SCAN = "by reading the whole table"
     LAST = "in the tenant's partition, when all else is gone, and what is left by reading the table before"
     STAYS = "not at all"
+    NONE = "there are none"
 
 
 FOUND = {
@@ -52,6 +53,7 @@ FOUND = {
     keys.TENANTS: Found.LAST,
     keys.PURGES: Found.LAST,
     keys.AUDIT: Found.STAYS,
+    keys.METRICS: Found.NONE,
 }
 _OWN = [table for table, found in FOUND.items() if found is Found.OWN]
 _SCANNED = [table for table, found in FOUND.items() if found is Found.SCAN] + [keys.ENDPOINTS, keys.TENANTS]

@@ -120,6 +120,18 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
+class Glance:
+    """What a partition holds, seen in passing: its first record's sort key and some of its attributes.
+
+    `more` says that there are more records than were counted.
+    """
+
+    first: Record | None
+    count: int
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """Which sort keys of a partition, both ends included, and whether the last come first."""
 
@@ -129,7 +141,10 @@ class Span:
 
 
 class Tables(Protocol):
-    """A table service. Every read is strongly consistent; failures are raised as `Unavailable`."""
+    """A table service. Every read but a glance and an index is strongly consistent.
+
+    Failures are raised as `Unavailable`.
+    """
 
     def get(self, keys: Sequence[Key]) -> dict[Key, Record]:
         """Read records by key, in one call per hundred; missing ones are left out."""
@@ -137,6 +152,10 @@ class Tables(Protocol):
 
     def query(self, table: str, pk: str, span: Span, limit: int) -> Stretch:
         """Read at most `limit` records of one partition."""
+        ...
+
+    def glance(self, table: str, pk: str, names: Sequence[str], most: int) -> Glance:
+        """Count at most so many records of one partition, and read some attributes of its first."""
         ...
 
     def each(self, writes: Sequence[Statement]) -> list[Made]:

@@ -10,12 +10,22 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.adapters.aws_json import JsonService
 from chalicelib.adapters.dynamodb import render
-from chalicelib.adapters.dynamodb.records import Count, Key, Made, Span, Statement, Stretch, Write
+from chalicelib.adapters.dynamodb.records import (
+    Count,
+    Glance,
+    Key,
+    Made,
+    Span,
+    Statement,
+    Stretch,
+    Write,
+)
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain.change import Record
 
 GET_MAX = 100
 STATEMENTS_MAX = 25
+GLANCED = 25
 TRIES = 6
 _PAUSE_S = 0.02
 _BUSY = frozenset(
@@ -57,6 +67,26 @@ class DynamoTables:
                 return Stretch(tuple(records), more=False)
             asked["ExclusiveStartKey"] = start
         return Stretch(tuple(records), more=True)
+
+    def glance(self, table: str, pk: str, names: Sequence[str], most: int) -> Glance:
+        """Count at most so many records of one partition, and read some attributes of its first.
+
+        Beyond the first few only their number is asked for.
+        """
+        asked: dict[str, Any] = {
+            "TableName": self._prefix + table,
+            "KeyConditionExpression": "pk = :pk",
+            "ExpressionAttributeValues": {":pk": {"S": pk}},
+        }
+        few = {"ProjectionExpression": ",".join(("sk", *names)), "Limit": min(GLANCED, most)}
+        page = self._call("Query", **asked, **few)
+        first = render.plain(page["Items"][0]) if page["Items"] else None
+        count = len(page["Items"])
+        while "LastEvaluatedKey" in page and count < most:
+            begin = page["LastEvaluatedKey"]
+            page = self._call("Query", **asked, ExclusiveStartKey=begin, Select="COUNT", Limit=most - count)
+            count += page["Count"]
+        return Glance(first, count, more="LastEvaluatedKey" in page)
 
     def each(self, writes: Sequence[Statement]) -> list[Made]:
         """Make writes that have nothing to do with one another, in one call per 25."""

@@ -16,7 +16,7 @@ from chalicelib.application.ports.accepting import (
     Subscriber,
 )
 from chalicelib.application.ports.auditing import Asking, Auditing, ExportingAudit, Exports
-from chalicelib.application.ports.counting import Counters, Gauges, Seen
+from chalicelib.application.ports.counting import Counters
 from chalicelib.application.ports.delivering import (
     Certificates,
     Changed,
@@ -90,7 +90,6 @@ __all__ = [
     "Fanout",
     "Finished",
     "Gates",
-    "Gauges",
     "Generations",
     "GivenUp",
     "Health",
@@ -114,7 +113,6 @@ __all__ = [
     "Retaining",
     "Sealer",
     "SecondFactors",
-    "Seen",
     "Sender",
     "Shelf",
     "Stand",

@@ -15,6 +15,8 @@ from chalicelib.domain.gate.record import MS, SECOND, Breaker, Gate, HoldReason,
 PAST_MAX = 4
 QUIET_FOR = 60 * SECOND
 """How long after a lane was last looked at, or its bell was due, nobody else rings it."""
+BELIEVED_FOR = 120 * SECOND
+"""How long a spell holds after its endpoint's gate was last asked: visits come a minute apart at most."""
 
 
 def hold_begun(gate: Gate, reason: HoldReason, now: int, *, lane: str = "", due: int = 0) -> Change | None:
@@ -112,6 +114,22 @@ def current_hold(gate: Gate, now: int) -> Spell | None:
     return Spell(gate.held_for, gate.held_from, until)
 
 
+def held_now(gate: Gate, now: int) -> HoldReason | None:
+    """Say what holds an endpoint back now; None: whatever is due of it is late.
+
+    A spell is believed for as long as its lanes are visited: one that nobody looks after hides nothing.
+    """
+    if not gate.enabled:
+        return HoldReason.DISABLED
+    until, reason = max(_ends(gate))
+    return reason if until > now else None
+
+
+def free_since(gate: Gate) -> int:
+    """Say since when nothing has held an endpoint back that nothing holds back now; 0: nothing ever did."""
+    return max(until for until, _ in _ends(gate))
+
+
 def held_sum(gate: Gate, now: int) -> int:
     """Add up how long an endpoint was held until now."""
     if gate.held_for is not None:
@@ -153,6 +171,19 @@ def _spells(gate: Gate, now: int) -> Iterator[Spell]:
         yield Spell(HoldReason.DISABLED, gate.off_from, now)
     if (over := spell_over(gate, now)) is not None:
         yield over
+
+
+def _ends(gate: Gate) -> Iterator[tuple[int, HoldReason]]:
+    """Say of everything that may hold an endpoint until when it does, or did."""
+    yield gate.hold_until, HoldReason.RATE_LIMIT
+    waits = {Breaker.OPEN: gate.open_until, Breaker.HALF_OPEN: gate.probe_until}
+    yield waits.get(gate.state, 0), HoldReason.BREAKER_OPEN
+    if gate.held_for is None:
+        yield -gate.held_from, HoldReason.RATE_LIMIT
+    else:
+        yield gate.seen + BELIEVED_FOR, gate.held_for
+    if gate.off_past:
+        yield gate.off_past[1], HoldReason.DISABLED
 
 
 def _off(gate: Gate, now: int) -> int:

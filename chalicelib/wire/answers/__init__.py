@@ -46,7 +46,7 @@ from chalicelib.wire.answers.events import (
 from chalicelib.wire.answers.health import HealthAnswer, HoldAnswer, health, hold
 from chalicelib.wire.answers.inspection import InspectedAnswer, inspected
 from chalicelib.wire.answers.replays import BulkReplayAnswer, bulk_replay
-from chalicelib.wire.answers.service import AliveAnswer, EgressRangesAnswer, ReadyAnswer, egress_ranges
+from chalicelib.wire.answers.service import AliveAnswer, EgressRangesAnswer, ReadyAnswer, egress_ranges, ready
 from chalicelib.wire.answers.stats import HourAnswer, StatsAnswer, hour, stats
 from chalicelib.wire.answers.tested import TestedAnswer, tested
 from chalicelib.wire.answers.trust import (
@@ -119,6 +119,7 @@ __all__ = [
     "listed_attempt",
     "public_keys",
     "purged_letters",
+    "ready",
     "replay",
     "rotated",
     "stats",

@@ -1,9 +1,11 @@
 """What Relay says about itself."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from typing_extensions import TypedDict
+
+from chalicelib.domain.gauging import Failing
 
 
 class AliveAnswer(TypedDict):
@@ -13,10 +15,30 @@ class AliveAnswer(TypedDict):
 
 
 class ReadyAnswer(TypedDict):
-    """Whether Relay can work, and what of it cannot."""
+    """Whether Relay can work, what of it cannot, and what that means, a sentence each."""
 
     status: Literal["ok", "unavailable"]
-    failing: list[str]
+    failing: list[Failing]
+    reasons: list[str]
+
+
+_MEANS: Final[Mapping[Failing, str]] = {
+    Failing.STORE: "The store does not answer.",
+    Failing.CANARY: (
+        "No message has come through each of the shards within 3 minutes: the function measure does not run,"
+        " or the deliver function of a shard does not."
+    ),
+    Failing.LATENESS: (
+        "A delivery that nothing holds has been due for more than a minute, or the function measure has not"
+        " come round for 3 minutes, so that nobody knows."
+    ),
+}
+
+
+def ready(failing: Sequence[Failing]) -> ReadyAnswer:
+    """Show what keeps Relay from being ready, if anything does."""
+    reasons = [_MEANS[each] for each in failing]
+    return {"status": "unavailable" if failing else "ok", "failing": list(failing), "reasons": reasons}
 
 
 class EgressRegion(TypedDict):
