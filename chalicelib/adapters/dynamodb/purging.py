@@ -54,6 +54,7 @@ FOUND = {
     keys.PURGES: Found.LAST,
     keys.AUDIT: Found.STAYS,
     keys.METRICS: Found.NONE,
+    keys.REGISTRY: Found.NONE,
 }
 _OWN = [table for table, found in FOUND.items() if found is Found.OWN]
 _SCANNED = [table for table, found in FOUND.items() if found is Found.SCAN] + [keys.ENDPOINTS, keys.TENANTS]

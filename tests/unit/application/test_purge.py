@@ -118,7 +118,7 @@ def test_every_table_has_something_of_the_tenant_before(world: World) -> None:
     filled(world, TENANT)
     begin(world, tenant_of(world, TENANT))
     without = {at.table for at in of_tenant(world, TENANT)} ^ set(FOUND)
-    assert without <= {keys.STATS, keys.FANOUTS, keys.METRICS}
+    assert without <= {keys.STATS, keys.FANOUTS, keys.METRICS, keys.REGISTRY}
     assert world.kept
 
 
