@@ -25,6 +25,10 @@ DELETE_ALONE: Final = "dynamodb:PartiQLDelete"
 NOTE: Final = (INSERT_ALONE, UPDATE_ALONE)
 """Makes a row, or changes it."""
 
+COUNT: Final = (UPDATE, UPDATE_ALONE)
+"""Counting beside other statements, and making the record that is counted in."""
+COUNT_AND_NOTE: Final = (*NOTE, UPDATE)
+
 SEND: Final = ("sqs:GetQueueUrl", "sqs:SendMessage")
 RECEIVE: Final = (
     "sqs:ChangeMessageVisibility",
@@ -143,7 +147,7 @@ def _deliver(name: str, queue: str, most: int) -> Function:
         "EndingsTable": (PUT,),
         "StatsTable": (INSERT_ALONE,),
         "AuditTable": (PUT,),
-        "MetricsTable": NOTE,
+        "MetricsTable": COUNT_AND_NOTE,
     }
     grants = (
         *_tables(tables),
@@ -200,6 +204,7 @@ def _end_owed() -> Function:
         "OwedTable": (GET, QUERY, PUT, DELETE, DELETE_ALONE),
         "HistoryTable": (GET, PUT),
         "DeadLettersTable": (PUT,),
+        "MetricsTable": COUNT,
     }
     grants = (*_tables(tables), *_queues(SEND, "EndingsQueue"), *_queues(RECEIVE, "EndingsQueue"))
     return Function("end_owed", 10, grants, "EndingsQueue")
@@ -245,7 +250,7 @@ def _reconcile() -> Function:
     """Ring the lanes that nobody looked at, and fan out what nobody was told of."""
     grants = (
         *_fanning_out(),
-        *_tables({"OwedTable": (QUERY,), "FanoutsTable": (SCAN,), "MetricsTable": NOTE}),
+        *_tables({"OwedTable": (QUERY,), "FanoutsTable": (SCAN,), "MetricsTable": COUNT_AND_NOTE}),
         Grant("GatesTable", (QUERY,), "/index/armed"),
         *_queues(SEND, "ReplayQueue", "DelayedQueue"),
     )
@@ -259,7 +264,7 @@ def _notify() -> Function:
         "EndpointsTable": (GET,),
         "DeadLettersTable": (QUERY,),
         "NoticesTable": (GET, PUT, UPDATE),
-        "MetricsTable": NOTE,
+        "MetricsTable": COUNT_AND_NOTE,
     }
     grants = (
         *_tables(tables),
@@ -280,7 +285,7 @@ def _retention() -> Function:
         "GatesTable": (DELETE,),
         "NoticesTable": (DELETE,),
         "FanoutsTable": (GET, UPDATE),
-        "MetricsTable": NOTE,
+        "MetricsTable": COUNT_AND_NOTE,
     }
     grants = (*_tables(tables), *_payloads("s3:DeleteObject"))
     return Function("retention", 2, grants)

@@ -12,8 +12,9 @@ from chalicelib.application.admission import Admission, Decisions
 from chalicelib.application.lane_bells import BELL_DELAY_MAX_S
 from chalicelib.application.ports import Clock, Finished, Outbox, Receipts, Unavailable, Work
 from chalicelib.application.sending import MARGIN_MS, Sending
-from chalicelib.application.settlement import Settlement
+from chalicelib.application.settlement import Arrival, Settlement
 from chalicelib.application.visit import TOGETHER_US, Attempted, Stage, Visit, trusted_ms
+from chalicelib.domain import metrics
 from chalicelib.domain.delivery import Owed
 from chalicelib.domain.gate import Hold
 
@@ -54,6 +55,7 @@ class Batch:
         self._settlement = settlement
         self._holding = settlement.holding
         self._bells = settlement.bells
+        self._counting = settlement.counting
         self._clock = clock
         self._receipts = receipts
         self._time_left_ms = time_left_ms
@@ -81,6 +83,7 @@ class Batch:
 
     def _act_on(self, decisions: Decisions, outbox: Outbox) -> None:
         for visit in decisions.opened:
+            self._counting.count(metrics.BREAKER_TRIPS)
             self._bells.ring_when_it_cools(visit)
         for visit in decisions.gone:
             self._finish(visit)
@@ -137,6 +140,7 @@ class Batch:
 
     def _hold(self, visit: Visit, hold: Hold) -> None:
         visit.held = True
+        self._counting.count(metrics.DEFERRED, hold.reason, max(1, len(visit.wanted)))
         now_ms = self._clock.now_ms()
         if hold.until is None:
             visit.next_ms = 0
@@ -182,7 +186,7 @@ class Batch:
             with self._alone(*(each for each in going if not each.sending)):
                 self._settle_over(going, started.arrived)
 
-    def _settle_over(self, visits: Sequence[Visit], arrived: Sequence[Owed] = ()) -> None:
+    def _settle_over(self, visits: Sequence[Visit], arrived: Sequence[Arrival] = ()) -> None:
         """Give back the leases of those among visits that have nothing left to send; rows that arrived go."""
         over = [visit for visit in visits if visit.over]
         self._settlement.close(arrived, over)

@@ -3,13 +3,16 @@
 No use case fails because something could not be counted: it waits for the next time.
 """
 
+from collections.abc import Callable
 from threading import Lock
+from typing import TypeVar
 
 from chalicelib.application.ports import Clock, Counters, Unavailable
 from chalicelib.domain import counts as counting
 from chalicelib.domain.counts import Cell, Counts
 from chalicelib.domain.metrics import Metric
 
+Answer = TypeVar("Answer")
 SOON_MS = 100
 """So long counts may wait for others of their process, where every request would cost a call of its own."""
 
@@ -45,6 +48,17 @@ class Counting:
         with self._lock:
             taken, self._pending = self._pending, {}
         return taken
+
+    def along(self, store: Callable[[Counts], tuple[Answer, Counts]]) -> Answer:
+        """Let what waits go along with a call, which says with its answer what it could not store."""
+        taken = self.take()
+        try:
+            answer, left = store(taken)
+        except Unavailable:
+            self.add(taken)
+            raise
+        self.add(left)
+        return answer
 
     def flush(self) -> bool:
         """Store what waits, in one call if there is something; False when it has to wait on."""

@@ -7,8 +7,10 @@ What a lease names is left to who holds it; who is let in later reads of the end
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from chalicelib.application.counting import Counting
 from chalicelib.application.ports import Advanced, Bells, Clock, Endings, Endpoints, Gates, Work
 from chalicelib.application.sending import left_behind
+from chalicelib.domain import counts
 from chalicelib.domain import gate as gates
 from chalicelib.domain.delivery import Dead, Lane, Owed, given_up
 from chalicelib.domain.ending import DAY_MS, Cause, Ending, ending_of, lanes_of
@@ -32,6 +34,7 @@ class EndOwed:
     work: Work
     bells: Bells
     clock: Clock
+    counting: Counting
 
     def run(self, tenant: str, endpoint_id: str, time_left_ms: Callable[[], int]) -> int:
         """End what an endpoint's endings say from where they were left; the number ended by this run.
@@ -63,6 +66,7 @@ class EndOwed:
                 break
             tries = 0 if made is Advanced.MADE else tries + 1
             if made is Advanced.MADE:
+                self.counting.add(counts.added(*(counts.of_end(dead) for _, dead in page.ends)))
                 ended, left = ended + len(page.ends), page.then
         return ended
 
@@ -103,8 +107,8 @@ class EndOwed:
             return {key.rpartition("#")[0] for key in lease.keys}
         held_ms = gates.held_sum(gate, now_us) // 1000
         moves = left_behind(self.work, lane, lease, now_us // 1000, held_ms)
-        if moves:
-            self.work.move(moves)
+        for (owed, step), made in zip(moves, self.work.move(moves) if moves else (), strict=True):
+            self.counting.add(counts.of_move(owed, step) if made else counts.NOTHING)
         released = gates.and_alert(gates.release(lease, lane.number), now_us, refused=True)
         self.gates.change([((lane.tenant, lane.endpoint_id), released)])
         return set()
@@ -120,9 +124,13 @@ class EndOwed:
     def _not_arrived(self, ends: list[tuple[Owed, Dead]]) -> list[tuple[Owed, Dead]]:
         """Leave out what has an attempt that its owed row does not know of, and finish what has arrived."""
         found = self.work.reread([replace(row, event_id="") for row, _ in ends]).attempts
-        arrived = [row for row, _ in ends if row.key in found and found[row.key].outcome is Outcome.SUCCESS]
+        arrived = [
+            (row, counts.of_attempt(row, found[row.key]))
+            for row, _ in ends
+            if row.key in found and found[row.key].outcome is Outcome.SUCCESS
+        ]
         if arrived:
-            self.work.close(arrived, [])
+            self.counting.along(lambda beside: self.work.close(arrived, [], beside))
         return [(row, dead) for row, dead in ends if row.key not in found]
 
     def _over(self, ending: Ending, endpoint: Endpoint) -> Ending | None:

@@ -5,6 +5,7 @@ run publishes the same notice once more, and no notice is lost. Two at once publ
 one that writes down is the one that publishes.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,7 @@ from chalicelib.domain.notice import (
     Decision,
     Letters,
     Notice,
+    NoticeKind,
     NoticeRules,
     Sight,
     Told,
@@ -35,7 +37,10 @@ SILENT_AFTER = 3
 
 @dataclass(slots=True)
 class Notified:
-    """What one run did: endpoints looked at, notices written down and published, and what failed."""
+    """What one run did: endpoints looked at, notices written down and published, and what failed.
+
+    `kinds` counts by their kind those that were published.
+    """
 
     looked: int = 0
     raised: int = 0
@@ -43,6 +48,7 @@ class Notified:
     delayed: int = 0
     failures: list[Unavailable] = field(default_factory=list)
     refused: int = 0
+    kinds: Counter[NoticeKind] = field(default_factory=Counter)
 
     @property
     def silent(self) -> bool:
@@ -134,6 +140,7 @@ class Notify:
                 break
             done.refused = 0
             taken.append(notice)
+            done.kinds[notice.finding.kind] += 1
         done.published += len(taken)
         return taken
 

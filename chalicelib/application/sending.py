@@ -16,7 +16,7 @@ from chalicelib.application.ports import (
     Unavailable,
     Work,
 )
-from chalicelib.application.settlement import Settlement
+from chalicelib.application.settlement import Arrival, Settlement
 from chalicelib.application.signing_keys import SigningKeys
 from chalicelib.application.visit import TOGETHER_US, Underway, Visit
 from chalicelib.domain import gate as gates
@@ -41,7 +41,7 @@ TEST_KEPT_MS = 15 * 60_000
 class Started:
     """What starting came to: rows whose attempts had arrived already, and failures of our own."""
 
-    arrived: list[Owed] = field(default_factory=list)
+    arrived: list[Arrival] = field(default_factory=list)
     failures: list[Unavailable] = field(default_factory=list)
 
 
@@ -79,7 +79,7 @@ class Sending:
             if owed is None:
                 continue
             if attempt is not None and attempt.outcome is Outcome.SUCCESS:
-                started.arrived.append(owed)
+                started.arrived.append((owed, attempt))
             elif attempt is not None or owed.made != row.made:
                 visit.more = True
                 visit.stop()

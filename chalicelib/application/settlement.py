@@ -10,12 +10,13 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from chalicelib.application.auditing import Recorder
+from chalicelib.application.counting import Counting
 from chalicelib.application.gatekeeper import Gatekeeper
 from chalicelib.application.holding import Holding, Noted
 from chalicelib.application.lane_bells import LaneBells
 from chalicelib.application.ports import Changed, Clock, Dice, Endpoints, Finished, Work
 from chalicelib.application.visit import Attempted, Visit
-from chalicelib.domain import audited
+from chalicelib.domain import audited, counts, metrics
 from chalicelib.domain import gate as gates
 from chalicelib.domain.audit import RELAY, Action
 from chalicelib.domain.backoff import RETRY_AFTER_CEILING
@@ -44,9 +45,12 @@ from chalicelib.domain.gate import (
     Rules,
     Told,
 )
+from chalicelib.domain.metrics import ProbeResult
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome, Reply, Verdict, judge
 from chalicelib.domain.request import event_time, without_echo
 
+Arrival = tuple[Owed, Attempt]
+"""A delivery whose attempt has succeeded and is in history, with its row as it was before."""
 TRIES = 4
 TIMEOUTS = frozenset({Fault.TIMEOUT, Fault.CONNECT_TIMEOUT})
 
@@ -74,6 +78,7 @@ class Settlement:
     clock: Clock
     dice: Dice
     rules: Rules
+    counting: Counting
 
     def judged(self, visit: Visit, finished: Finished) -> Result | None:
         """Take a finished send out of its visit and decide what it means; None: it never began."""
@@ -118,19 +123,32 @@ class Settlement:
                 each.visit.more = True
                 each.visit.stop()
         settled += self._moved([each for each in results if not isinstance(each.step, Arrived)])
-        closing = [each.owed for each in settled if isinstance(each.step, Arrived)]
-        self._close(closing, over, now_us)
+        self._close(self._removable(settled), over, now_us)
         self._hold_endpoints(results)
         self._disable_hopeless(over)
         return [_attempted(each) for each in settled]
 
-    def close(self, arrived: Sequence[Owed], over: Sequence[Visit]) -> None:
+    def _removable(self, settled: Sequence[Result]) -> list[Arrival]:
+        """Say which rows go; those of a lease that has run out its taker may have removed, and counted."""
+        now_us = self.clock.now_us()
+        removable = []
+        for each in settled:
+            if not isinstance(each.step, Arrived):
+                continue
+            if each.visit.claim is not None and now_us < each.visit.claim.lease.until:
+                removable.append((each.owed, each.step.attempt))
+            else:
+                each.visit.more = True
+                each.visit.stop()
+        return removable
+
+    def close(self, arrived: Sequence[Arrival], over: Sequence[Visit]) -> None:
         """Remove owed rows whose attempts are in, and give back the leases of visits that send no more."""
         now_us = self.clock.now_us()
         self.holding.note(self._not_noted(over, now_us))
         self._close(arrived, over, now_us)
 
-    def _close(self, arrived: Sequence[Owed], over: Sequence[Visit], now_us: int) -> None:
+    def _close(self, arrived: Sequence[Arrival], over: Sequence[Visit], now_us: int) -> None:
         leaving = [self.holding.leaving(visit) for visit in over]
         changes = [
             (visit.gate_key, self._settled(visit, each, now_us))
@@ -138,7 +156,8 @@ class Settlement:
         ]
         if not arrived and not changes:
             return
-        answers = self.work.close(arrived, changes)
+        counted = [(owed, counts.of_attempt(owed, attempt)) for owed, attempt in arrived]
+        answers = self.counting.along(lambda beside: self.work.close(counted, changes, beside))
         for visit, answer in zip(over, answers, strict=True):
             self.keeper.seen(visit, self._after_settling(visit, answer))
             visit.claim = None
@@ -147,8 +166,8 @@ class Settlement:
 
     def bury(self, moves: Sequence[tuple[Owed, Again | Dead]]) -> None:
         """Record deliveries that ended or moved without a send of this visit."""
-        if moves:
-            self.work.move(moves)
+        for (owed, step), made in zip(moves, self.work.move(moves) if moves else (), strict=True):
+            self.counting.add(counts.of_move(owed, step) if made else counts.NOTHING)
 
     def give_up(self, visit: Visit, owed: Owed, reason: DeathReason) -> None:
         """End a delivery that must not be sent any more."""
@@ -161,9 +180,10 @@ class Settlement:
         if not moves:
             return []
         moved = []
-        for each, made in zip(results, self.work.move(moves), strict=True):
+        for each, (owed, step), made in zip(results, moves, self.work.move(moves), strict=True):
             each.visit.more |= not made
             moved += [each] if made else []
+            self.counting.add(counts.of_move(owed, step) if made else counts.NOTHING)
             if made and isinstance(each.step, Again):
                 ready_ms = each.step.owed.ready_ms
                 each.visit.next_ms = min(each.visit.next_ms or ready_ms, ready_ms)
@@ -185,10 +205,19 @@ class Settlement:
         if gate is None or claim is None:
             return None
         if not answer.made:
-            return self._settle_again(visit, claim, gate) if _holds(claim, gate) else gate
+            return self._settle_again(visit, claim, gate) if _holds(claim, gate) else self._lost(claim, gate)
+        if claim.probe and visit.told:
+            closed = gate.state is Breaker.CLOSED
+            self.counting.count(metrics.PROBES, ProbeResult.SUCCEEDED if closed else ProbeResult.FAILED)
         if claim.probe and gate.state is Breaker.CLOSED:
             self.bells.ring_all(visit, gate)
         return self._moved_on(visit, self._open(visit, gate) if gates.overfull(gate, self.rules) else gate)
+
+    def _lost(self, claim: Claim, gate: Gate) -> Gate:
+        """Count a lease that ran out under its holder; one that is gone before was given back already."""
+        if self.clock.now_us() >= claim.lease.until:
+            self.counting.count(metrics.LEASES_LOST)
+        return gate
 
     def _settle_again(self, visit: Visit, claim: Claim, gate: Gate) -> Gate | None:
         """Settle by the gate as it is now; only when the breaker has turned are the words lost.
@@ -217,6 +246,7 @@ class Settlement:
             opening = gates.opening(gate, self.clock.now_us(), self.rules)
             gate = self.keeper.change(visit, opening)
             if gate is not None and gate.open_until == opening.sets["open_until"]:
+                self.counting.count(metrics.BREAKER_TRIPS)
                 self.bells.ring_when_it_cools(visit)
         return gate
 

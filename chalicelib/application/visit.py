@@ -138,6 +138,7 @@ class Visit:
         self.held = False
         self.more |= len(self.wanted) > len(moments)
         self.granted = list(zip(self.wanted, moments, strict=False))
+        self.wanted = self.wanted[len(moments) :]
 
     @property
     def starts_us(self) -> int | None:

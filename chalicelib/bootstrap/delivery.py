@@ -76,6 +76,7 @@ def _deliver(by: "Sender", *, cloud: bool) -> "Deliver":
         bootstrap.clock(),
         bootstrap.dice(),
         bootstrap.rules(),
+        bootstrap.counting(),
     )
     return Deliver(
         bootstrap.work(),

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from chalicelib.adapters.dynamodb.auditing import DynamoAuditing
     from chalicelib.adapters.dynamodb.bulk_replays import DynamoBulkReplays
     from chalicelib.adapters.dynamodb.capturing import DynamoCapturing
+    from chalicelib.adapters.dynamodb.counting import DynamoCounters
     from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
     from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
     from chalicelib.adapters.dynamodb.owning import DynamoOwners
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from chalicelib.adapters.kms import KmsSealer
     from chalicelib.adapters.s3 import S3Payloads
     from chalicelib.adapters.sqs import Queues, SqsBells, SqsReceipts
+    from chalicelib.application.counting import Counting
     from chalicelib.application.signing_keys import SigningKeys
 
 
@@ -67,7 +69,23 @@ def work() -> "DynamoWork":
     """Give the work list and history."""
     from chalicelib.adapters.dynamodb.work import DynamoWork
 
-    return DynamoWork(bootstrap.tables())
+    return DynamoWork(bootstrap.tables(), bootstrap.counters())
+
+
+@cache
+def counters() -> "DynamoCounters":
+    """Give the store of counters, to which each process writes under a number of its own."""
+    from chalicelib.adapters.dynamodb.counting import DynamoCounters
+
+    return DynamoCounters(bootstrap.tables(), bootstrap.dice().bits(64))
+
+
+@cache
+def counting() -> "Counting":
+    """Give what this process has counted and the store does not know yet."""
+    from chalicelib.application.counting import Counting
+
+    return Counting(bootstrap.counters(), bootstrap.clock())
 
 
 @cache

@@ -35,6 +35,7 @@ def end_owed() -> "EndOwed":
         bootstrap.work(),
         bootstrap.bells(),
         bootstrap.clock(),
+        bootstrap.counting(),
     )
 
 

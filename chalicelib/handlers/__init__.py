@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from chalicelib.handlers import (
         audit,
+        counted,
         delayed_bells,
         deliver,
         deliveries,
@@ -48,6 +49,7 @@ else:
 
 __all__ = [
     "audit",
+    "counted",
     "delayed_bells",
     "deliver",
     "deliveries",

@@ -10,6 +10,7 @@ from chalicelib.application.deliver import Deliver, calls_of
 from chalicelib.application.ports import Bell, Unavailable
 from chalicelib.application.visit import Attempted
 from chalicelib.domain.outcome import Fault
+from chalicelib.handlers import counted
 from chalicelib.telemetry import Measured, log_attempt, log_measured
 from chalicelib.wire import bell as bells
 from chalicelib.wire.bell import NotABellError
@@ -44,6 +45,7 @@ def handle(
     for attempted in report.attempted:
         log_attempt(log, attempted)
     _count_refusals(report.attempted)
+    counted.flush()
     return _answer(records, report.kept)
 
 

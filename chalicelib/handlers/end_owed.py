@@ -3,7 +3,7 @@
 from typing import Any
 
 from chalicelib import bootstrap
-from chalicelib.handlers import messages
+from chalicelib.handlers import counted, messages
 from chalicelib.wire import bell as bells
 
 
@@ -11,7 +11,10 @@ def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN4
     """End what each named endpoint is owed and shall not get; those that failed are named in the answer."""
 
     def end(tenant: str, endpoint_id: str) -> dict[str, Any]:
-        ended = bootstrap.end_owed().run(tenant, endpoint_id, context.get_remaining_time_in_millis)
+        try:
+            ended = bootstrap.end_owed().run(tenant, endpoint_id, context.get_remaining_time_in_millis)
+        finally:
+            counted.flush()
         return {"tenant": tenant, "endpoint_id": endpoint_id, "ended": ended}
 
     return messages.work_off(event, "ending", bells.load_ending, end)

@@ -1,8 +1,10 @@
 """The notify function: once a minute, owners are told what will not arrive."""
 
 from chalicelib import bootstrap
+from chalicelib.domain import metrics
 from chalicelib.domain.gauging import Run
 from chalicelib.domain.metrics import Schedule
+from chalicelib.handlers import counted
 
 
 def handle() -> None:
@@ -13,5 +15,8 @@ def handle() -> None:
         log.error("notify.delayed", exc_info=failure)
     counts = {name: getattr(done, name) for name in ("looked", "raised", "published", "delayed")}
     log.info("notify.told", extra={**counts, "failed": len(done.failures)})
+    for kind, times in done.kinds.items():
+        bootstrap.counting().count(metrics.NOTICES, kind, times)
+    counted.flush()
     if not done.failures:
         bootstrap.gauging().finished(Schedule.NOTIFY, Run(bootstrap.clock().now_ms()))

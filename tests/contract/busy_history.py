@@ -29,6 +29,7 @@ from tests.contract.given import (
     failure,
     later,
     success,
+    uncounted,
 )
 from tests.fakes.fixed_clock import FixedClock
 from tests.fakes.memory_payloads import MemoryPayloads
@@ -86,7 +87,7 @@ class BusyHistory:
         if self.owed:
             row = self.owed.pop(number % len(self.owed))
             self.stores.work.insert([(row, success(row, NOW_MS + number))])
-            self.stores.work.close([row], [])
+            self.stores.work.close(uncounted(row), [])
             self.ended.append(row)
 
     def die(self, number: int) -> None:

@@ -10,6 +10,7 @@ import pytest
 from chalicelib.adapters.dynamodb.auditing import DynamoAuditing
 from chalicelib.adapters.dynamodb.bulk_replays import DynamoBulkReplays
 from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
+from chalicelib.adapters.dynamodb.counting import DynamoCounters
 from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
 from chalicelib.adapters.dynamodb.noticing import DynamoNoticing
 from chalicelib.adapters.dynamodb.reading import DynamoReading
@@ -22,6 +23,7 @@ from chalicelib.application.ports import Capture, Idempotency, Owing, StoredEven
 from chalicelib.domain import audit, ids
 from chalicelib.domain.audit import Action, Actor, ActorKind, Record
 from chalicelib.domain.bulk_replay import BulkReplay
+from chalicelib.domain.counts import NOTHING, Counts
 from chalicelib.domain.delivery import Attempt, Lane, Owed
 from chalicelib.domain.endpoint import Endpoint, Limits, WrappedSecret
 from chalicelib.domain.event import Event
@@ -47,6 +49,11 @@ LIMITS = Limits()
 
 BY = Actor(ActorKind.KEY, "key_1", "203.0.113.9")
 _NUMBERS = itertools.count(1)
+
+
+def uncounted(*rows: Owed) -> list[tuple[Owed, Counts]]:
+    """Give rows that go, and count for nothing."""
+    return [(row, NOTHING) for row in rows]
 
 
 def audited(action: Action = Action.ENDPOINT_CHANGED, subject: str = "ep_1", tenant: str = TENANT) -> Record:
@@ -111,7 +118,7 @@ def stores_over(tables: Tables) -> Stores:
         tables,
         DynamoCapturing(tables),
         DynamoFanningOut(tables),
-        DynamoWork(tables),
+        DynamoWork(tables, DynamoCounters(tables, next(_NUMBERS))),
         DynamoGates(tables),
         DynamoWatching(tables),
         EndpointsOfTests(tables, RULES),

@@ -9,11 +9,13 @@ from chalicelib.adapters.dynamodb import keys
 from chalicelib.adapters.dynamodb.counting import ATTRIBUTES, DynamoCounters
 from chalicelib.adapters.dynamodb.gauging import DynamoGauging
 from chalicelib.adapters.dynamodb.records import Made, Put, Statement, Tables
+from chalicelib.application.counting import Counting
 from chalicelib.domain import counts, metrics
 from chalicelib.domain.gauging import Seen
 from chalicelib.domain.metrics import Part
 from tests.contract.given import NOW_MS, without_moto
 from tests.fakes.faults import Step
+from tests.fakes.fixed_clock import FixedClock
 from tests.fakes.memory_tables import MemoryTables
 
 ARRIVED = counts.counted(metrics.ATTEMPTS, "success", 3)
@@ -86,14 +88,17 @@ def test_a_record_of_a_newer_layout_is_added_to_as_it_is(tables: Tables) -> None
 
 @without_moto
 def test_threads_that_count_at_once_lose_nothing(tables: Tables) -> None:
-    processes = [DynamoCounters(tables, identity) for identity in (1, 33, 5, 37)]
+    """What one finds the record missing for while another makes it waits for the next time."""
+    processes = [Counting(DynamoCounters(tables, each), FixedClock()) for each in (1, 33, 5, 37)]
 
-    def count(process: DynamoCounters) -> None:
+    def count(process: Counting) -> None:
         for _ in range(20):
-            assert process.add(counts.added(ARRIVED, REJECTED)) == {}
+            process.add(counts.added(ARRIVED, REJECTED))
+            process.flush()
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(count, processes * 2))
+    assert all(each.flush() for each in processes)
     assert counted(tables) == {
         (metrics.ATTEMPTS.name, "success"): 8 * 20 * 3,
         (metrics.INGESTED.name, "rejected"): 8 * 20,

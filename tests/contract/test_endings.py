@@ -5,10 +5,13 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.adapters.dynamodb import keys
+from chalicelib.adapters.dynamodb.counting import DynamoCounters
 from chalicelib.adapters.dynamodb.endings import DynamoEndings
 from chalicelib.adapters.dynamodb.records import Span
+from chalicelib.application.counting import Counting
 from chalicelib.application.end_owed import EndOwed
 from chalicelib.application.ports import Advanced
+from chalicelib.domain import counts, metrics
 from chalicelib.domain.delivery import Dead, Owed, given_up
 from chalicelib.domain.ending import KEPT_MS, Cause, Ending
 from chalicelib.domain.endpoint import Endpoint, EndpointState
@@ -193,8 +196,10 @@ def test_a_backlog_of_a_deleted_endpoint_ends_page_by_page(stores: Stores, endin
     stores.capturing.commit(captures, NOW_S)
     deleted(stores, made)
     clock = FixedClock()
-    ender = EndOwed(endings, stores.endpoints, stores.gates, stores.work, MemoryBells(), clock)
+    counting = Counting(DynamoCounters(stores.tables, 1), clock)
+    ender = EndOwed(endings, stores.endpoints, stores.gates, stores.work, MemoryBells(), clock, counting)
     assert ender.run(TENANT, made.id, lambda: 60_000) == 150
     assert dead_letters(stores, made) == ["endpoint_deleted"] * 150
+    assert counting.take() == counts.counted(metrics.DEAD_LETTERS, "endpoint_deleted", 150)
     assert stores.work.peek(lane_of(made), 5) == []
     assert endings.of(TENANT, made.id) == []

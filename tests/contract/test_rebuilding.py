@@ -13,7 +13,18 @@ from chalicelib.domain.delivery import Again, Owed, given_up
 from chalicelib.domain.endpoint import Endpoint, Limits
 from chalicelib.domain.gate import HoldReason, Spell
 from chalicelib.domain.outcome import DeathReason
-from tests.contract.given import NOW_MS, NOW_US, RULES, TENANT, Stores, endpoint, failure, posted, success
+from tests.contract.given import (
+    NOW_MS,
+    NOW_US,
+    RULES,
+    TENANT,
+    Stores,
+    endpoint,
+    failure,
+    posted,
+    success,
+    uncounted,
+)
 from tests.fakes.fixed_clock import FixedClock
 
 WIDE = Limits(max_concurrency=25)
@@ -30,7 +41,7 @@ def full(stores: Stores) -> tuple[Endpoint, list[Owed]]:
     stores.endpoints.create(of)
     owed = [posted(stores, number, of) for number in range(30)]
     stores.work.insert([(each, success(each)) for each in owed[:10]])
-    stores.work.close(owed[:10], [])
+    stores.work.close(uncounted(*owed[:10]), [])
     stores.work.move([(each, given_up(each, DeathReason.REFUSED, NOW_MS)) for each in owed[10:15]])
     later = [
         replace(each, made=1, counted=1, first_ms=NOW_MS, ready_ms=NOW_MS + 90_000) for each in owed[15:20]

@@ -25,6 +25,7 @@ from tests.contract.given import (
     lane_of,
     posted,
     success,
+    uncounted,
     without_moto,
 )
 
@@ -35,7 +36,7 @@ def arrived(stores: Stores, number: int, to: Endpoint, at_ms: int = NOW_MS) -> O
     """Have one delivery that has succeeded."""
     owed = posted(stores, number, to, at_ms)
     assert stores.work.insert([(owed, success(owed))]) == [True]
-    stores.work.close([owed], [])
+    stores.work.close(uncounted(owed), [])
     return owed
 
 

@@ -3,10 +3,14 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+
 from chalicelib.adapters.aws_limits.dynamodb_values import item_size
 from chalicelib.adapters.dynamodb import keys
+from chalicelib.adapters.dynamodb.counting import DynamoCounters
 from chalicelib.adapters.dynamodb.render import attributes
 from chalicelib.application.ports import Changed
+from chalicelib.domain import counts, metrics
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change
 from chalicelib.domain.delivery import Again, Dead, Owed, after_unknown, given_up, owed_of_key
@@ -24,9 +28,13 @@ from tests.contract.given import (
     failure,
     lane_of,
     posted,
+    stores_over,
     success,
+    uncounted,
     without_moto,
 )
+from tests.fakes.faults import Killed
+from tests.fakes.memory_tables import MemoryTables
 
 Calls = Callable[[], int]
 
@@ -94,7 +102,7 @@ class TestReread:
     def test_what_is_gone_is_left_out(self, stores: Stores) -> None:
         of = endpoint()
         row = posted(stores, 1, of)
-        stores.work.close([row], [])
+        stores.work.close(uncounted(row), [])
         found = stores.work.reread([row])
         assert (found.owed, found.attempts, found.endpoints) == ({}, {}, {})
 
@@ -203,7 +211,7 @@ class TestClose:
             ((TENANT, second.id), Change((), {}, {"slots": -1})),
         ]
         calls()
-        answers = stores.work.close(rows[:2], changes)
+        answers, _ = stores.work.close(uncounted(*rows[:2]), changes)
         assert calls() == 1
         assert [answer.made for answer in answers] == [True, False, True]
         assert answers[1] == Changed(made=False, gate=None)
@@ -213,9 +221,46 @@ class TestClose:
 
     def test_a_row_that_is_gone_is_no_error(self, stores: Stores) -> None:
         row = posted(stores, 1, endpoint())
-        assert stores.work.close([row], []) == []
-        assert stores.work.close([row], []) == []
-        assert stores.work.close([], []) == []
+        assert stores.work.close(uncounted(row), []) == ([], {})
+        assert stores.work.close(uncounted(row), []) == ([], {})
+        assert stores.work.close([], []) == ([], {})
+
+    def test_what_attempts_count_for_is_counted_in_the_calls_that_remove_their_rows(
+        self, stores: Stores, calls: Calls
+    ) -> None:
+        of = endpoint()
+        stores.endpoints.create(of)
+        arrived = counts.counted(metrics.ATTEMPTS, "success")
+        tripped = counts.counted(metrics.BREAKER_TRIPS)
+        rows = [posted(stores, number, of) for number in range(30)]
+        stores.work.close([(rows[0], arrived)], [], tripped)
+        changes = [((TENANT, of.id), gates.hold_until(NOW_US))]
+        calls()
+        answers, left = stores.work.close([(row, arrived) for row in rows[1:]], changes, tripped)
+        assert calls() == 2
+        assert ([each.made for each in answers], left) == ([True], {})
+        found, _ = DynamoCounters(stores.tables, 1).read()
+        told = {cell: count for cell, count in found.items() if count}
+        assert told == {(metrics.ATTEMPTS.name, "success"): 30, (metrics.BREAKER_TRIPS.name, ""): 2}
+        assert owed_now(stores, of) == []
+
+    def test_each_call_counts_what_it_removes(self) -> None:
+        """Died between the two calls of a large wave."""
+        tables = MemoryTables()
+        stores = stores_over(tables)
+        of = endpoint()
+        stores.endpoints.create(of)
+        arrived = counts.counted(metrics.ATTEMPTS, "success")
+        rows = [posted(stores, number, of) for number in range(31)]
+        stores.work.close([(rows[0], arrived)], [])
+        tables.faults.steps.clear()
+        tables.faults.before = lambda _: tables.faults.die() if len(tables.faults.steps) > 1 else None
+        with pytest.raises(Killed):
+            stores.work.close([(row, arrived) for row in rows[1:]], [], counts.counted(metrics.BREAKER_TRIPS))
+        tables.faults.clear()
+        found, _ = DynamoCounters(tables, 1).read()
+        told = {cell: count for cell, count in found.items() if count}
+        assert told == {(metrics.ATTEMPTS.name, "success"): 31 - len(owed_now(stores, of))}
 
 
 class TestMove:
@@ -284,7 +329,7 @@ class TestMove:
     def test_a_row_that_is_gone_is_never_brought_back(self, stores: Stores) -> None:
         of = endpoint()
         row = posted(stores, 1, of)
-        stores.work.close([row], [])
+        stores.work.close(uncounted(row), [])
         steps: list[Again | Dead] = [
             again(row),
             after_unknown(row, NOW_MS),
@@ -297,7 +342,7 @@ class TestMove:
     def test_one_lost_race_harms_no_other_move(self, stores: Stores) -> None:
         of = endpoint()
         first, second = posted(stores, 1, of), posted(stores, 2, of)
-        stores.work.close([first], [])
+        stores.work.close(uncounted(first), [])
         assert stores.work.move([(first, again(first)), (second, again(second))]) == [False, True]
         assert owed_now(stores, of) == [again(second).owed]
 

@@ -94,12 +94,13 @@ class Faults:
                 self._left -= 1
             mine = self._left == 0
         if mine and not self._dies_after:
-            self._die()
+            self.die()
         yield
         if mine and self._dies_after:
-            self._die()
+            self.die()
 
-    def _die(self) -> None:
+    def die(self) -> None:
+        """Die here and now."""
         self._dead = True
         raise Killed
 

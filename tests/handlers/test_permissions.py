@@ -402,7 +402,7 @@ def test_a_purge_removes_from_every_table(watch: Watch, receiver: Receiver) -> N
             clock.advance(ms=200_000)
             replace(bootstrap.purge_all(), clock=clock).run(lambda: 60_000)
     left = [table for table in relay.made.tables if relay.rows(table)]
-    assert set(left) <= {"audit", "fanouts"}
+    assert set(left) <= {"audit", "fanouts", "metrics"}
     assert relay.stored_payloads() == []
     assert {
         ("HistoryTable", "", "dynamodb:PartiQLDelete"),

@@ -3,10 +3,24 @@
 from collections.abc import Iterator, Sequence
 
 from chalicelib.adapters.dynamodb import keys, rows
-from chalicelib.adapters.dynamodb.records import Delete, Insert, Key, Put, Span, Tables, Update, Write
+from chalicelib.adapters.dynamodb.counting import DynamoCounters
+from chalicelib.adapters.dynamodb.records import (
+    Delete,
+    Insert,
+    Key,
+    Made,
+    Put,
+    Span,
+    Statement,
+    Tables,
+    Update,
+    Write,
+)
+from chalicelib.adapters.dynamodb.tables import STATEMENTS_MAX
 from chalicelib.application.ports import Changed, Note, Reread, Watched
 from chalicelib.domain import gate as gates
 from chalicelib.domain.change import Change, Op, Record, Test
+from chalicelib.domain.counts import NOTHING, Counts, added, of_part
 from chalicelib.domain.delivery import Again, Attempt, Dead, Lane, Owed
 from chalicelib.domain.gate import Gate, Tally
 
@@ -17,9 +31,10 @@ _MOVES_TOGETHER = 10
 class DynamoWork:
     """Owed rows, and the history of what was tried."""
 
-    def __init__(self, tables: Tables) -> None:
-        """Read and write these tables."""
+    def __init__(self, tables: Tables, counters: DynamoCounters) -> None:
+        """Read and write these tables, and count beside that."""
         self._tables = tables
+        self._counters = counters
 
     def peek(self, lane: Lane, limit: int) -> list[Owed]:
         """Read a lane's first rows in the order of `Owed.position`, strongly consistent."""
@@ -60,13 +75,37 @@ class DynamoWork:
         return [each.done for each in made[: len(writes)]]
 
     def close(
-        self, arrived: Sequence[Owed], changes: Sequence[tuple[tuple[str, str], Change]]
-    ) -> list[Changed]:
-        """Remove the owed rows of attempts that are in, and make gate changes, in one call per 25."""
-        removals = [Delete(keys.owed(owed)) for owed in arrived]
+        self,
+        arrived: Sequence[tuple[Owed, Counts]],
+        changes: Sequence[tuple[tuple[str, str], Change]],
+        beside: Counts = NOTHING,
+    ) -> tuple[list[Changed], Counts]:
+        """Remove the owed rows of attempts that are in, and make gate changes, in one call per 24.
+
+        What each attempt counts for is counted in the call that removes its row, and in the last call what
+        else was. What could not be counted is given back; after a failure nothing of what is beside was.
+        """
+        removals = [(Delete(keys.owed(owed)), counts) for owed, counts in arrived]
         updates = [Update(keys.gate(*owner), change) for owner, change in changes]
-        made = self._tables.each([*removals, *updates])
-        return [_changed(each.done, each.record) for each in made[len(removals) :]]
+        room = STATEMENTS_MAX - max(1, len(of_part(beside)))
+        left: list[Counts] = []
+        while len(removals) > room:
+            left.append(self._close(removals[:room], [], NOTHING)[1])
+            removals = removals[room:]
+        made, last = self._close(removals, updates, beside)
+        return [_changed(each.done, each.record) for each in made], added(*left, last)
+
+    def _close(
+        self, removals: Sequence[tuple[Delete, Counts]], updates: Sequence[Update], beside: Counts
+    ) -> tuple[list[Made], Counts]:
+        """Make these writes; their counts come right behind the removals, so always in the same call."""
+        adding = self._counters.adding(added(*(counts for _, counts in removals), beside))
+        head: list[Statement] = [
+            *(removal for removal, _ in removals),
+            *(each.write for each in adding),
+        ]
+        made = self._tables.each([*head, *updates])
+        return made[len(head) :], self._counters.left(adding, made[len(removals) : len(head)])
 
     def move(self, moves: Sequence[tuple[Owed, Again | Dead]]) -> list[bool]:
         """Record failures and move or end their owed rows, several in a transaction; False: lost the race.

@@ -8,6 +8,7 @@ from typing import Protocol, Self
 from chalicelib.application.ports.accepting import StoredEvent
 from chalicelib.domain.auth import ClientCertificate
 from chalicelib.domain.change import Change
+from chalicelib.domain.counts import NOTHING, Counts
 from chalicelib.domain.delivery import Again, Attempt, Dead, Lane, Owed
 from chalicelib.domain.endpoint import Endpoint, WrappedSecret, lane_numbers
 from chalicelib.domain.gate import Gate, Spell, Tally
@@ -79,9 +80,16 @@ class Work(Protocol):
         ...
 
     def close(
-        self, arrived: Sequence[Owed], changes: Sequence[tuple[tuple[str, str], Change]]
-    ) -> list[Changed]:
-        """Remove the owed rows of attempts that are in, and make gate changes, in one call per 25."""
+        self,
+        arrived: Sequence[tuple[Owed, Counts]],
+        changes: Sequence[tuple[tuple[str, str], Change]],
+        beside: Counts = NOTHING,
+    ) -> tuple[list[Changed], Counts]:
+        """Remove the owed rows of attempts that are in, and make gate changes, in one call per 24.
+
+        What each attempt counts for is counted in the call that removes its row, and in the last call what
+        else was. What could not be counted is given back; after a failure nothing of what is beside was.
+        """
         ...
 
     def move(self, moves: Sequence[tuple[Owed, Again | Dead]]) -> list[bool]:

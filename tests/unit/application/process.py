@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from chalicelib.adapters.dynamodb.bulk_replays import DynamoBulkReplays
 from chalicelib.adapters.dynamodb.capturing import DynamoCapturing, DynamoFanningOut
+from chalicelib.adapters.dynamodb.counting import DynamoCounters
 from chalicelib.adapters.dynamodb.endings import DynamoEndings
 from chalicelib.adapters.dynamodb.endpoints import DynamoEndpoints
 from chalicelib.adapters.dynamodb.limiting import DynamoAllowances
@@ -19,6 +20,7 @@ from chalicelib.adapters.dynamodb.work import DynamoGates, DynamoWatching, Dynam
 from chalicelib.adapters.ed25519 import NaclEd25519
 from chalicelib.application.admission import Admission, Decisions
 from chalicelib.application.bulk_replay import OrderReplays, ReplayMany
+from chalicelib.application.counting import Counting
 from chalicelib.application.deliver import Deliver
 from chalicelib.application.end_owed import EndOwed
 from chalicelib.application.endpoints import ManageEndpoints
@@ -102,7 +104,9 @@ class Process:
         self.keys = SigningKeys(self.sealer, NaclEd25519())
         for fake in (self.tables, self.bells, self.receipts, self.payloads, self.sealer):
             fake.faults = self.faults
-        self.work, self.gates = DynamoWork(self.tables), DynamoGates(self.tables)
+        counters = DynamoCounters(self.tables, next(world.identities))
+        self.counting = Counting(counters, clock or world.clock)
+        self.work, self.gates = DynamoWork(self.tables, counters), DynamoGates(self.tables)
         self.endpoints = DynamoEndpoints(self.tables, world.rules)
         self.capturing, self.fanning_out = DynamoCapturing(self.tables), DynamoFanningOut(self.tables)
         clock, dice = clock or world.clock, world.dice
@@ -119,9 +123,7 @@ class Process:
             clock,
             dice,
             world.rules,
-        )
-        self.end_owed = EndOwed(
-            DynamoEndings(self.tables), self.endpoints, self.gates, self.work, self.bells, clock
+            self.counting,
         )
         self.backlog = MeasureBacklog(self.endpoints, self.gates, self.work, clock)
         self.pacing = Pacing(limiter, clock, self._budget) if world.quotas else None
@@ -140,7 +142,6 @@ class Process:
         self.notify = Notify(self.noticing, self.announcer, clock, dice, world.notice_rules)
         self.manage = ManageEndpoints(self.endpoints, self.keys, clock, dice, Policy(), self.bells)
         self.rotate = RotateKeys(self.manage)
-        self.rebuild = Rebuild(DynamoRebuilding(self.tables), clock, world.rules)
         self.retaining = DynamoRetaining(self.tables)
         self.retention = Retention(self.retaining, self.payloads, clock, sweeps_rows=True)
         self.questions = Questions(DynamoReading(self.tables), self.endpoints, self.payloads, clock)
@@ -155,6 +156,17 @@ class Process:
     def _budget(self, _: str) -> int:
         assert self.world.quotas is not None
         return self.world.quotas.fan_out_per_second
+
+    @property
+    def end_owed(self) -> EndOwed:
+        """Give the use case that ends deliveries in pages."""
+        store = DynamoEndings(self.tables)
+        return EndOwed(store, self.endpoints, self.gates, self.work, self.bells, self.clock, self.counting)
+
+    @property
+    def rebuild(self) -> Rebuild:
+        """Give the use case that makes what is derived again."""
+        return Rebuild(DynamoRebuilding(self.tables), self.clock, self.world.rules)
 
     @property
     def order_purges(self) -> OrderPurges:

@@ -102,6 +102,7 @@ class World:
         self.function_ms = FUNCTION_MS
         self.losing = self.bells_rung = self.registered = 0
         self.numbers = itertools.count(1)
+        self.identities = itertools.count(keys.COUNTER_SHARDS, keys.COUNTER_SHARDS)
         self.usual = Process(self)
 
     # What owners and producers do.
