@@ -2,6 +2,8 @@
 
 import importlib.util
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,6 +19,7 @@ from tests.e2e.customer import Customer
 from tests.e2e.stack import RelayStack
 
 SOURCE = ROOT / "docs/examples/outbox.py"
+KEY = "relay_default.development.local-development-only"
 DAY_S = 86_400.0
 NOW_S = 1_764_000_000.0
 Answer = tuple[list[dict[str, Any]], float]
@@ -122,7 +125,7 @@ def told(customer: Customer, since: datetime) -> "Counter[int]":
 def test_killed_between_any_two_steps_it_tells_of_each_order_exactly_once(
     shared: RelayStack, customer: Customer, tmp_path: Path
 ) -> None:
-    post = outbox.poster(shared.api_url, "relay_default.development.local-development-only")
+    post = outbox.poster(shared.api_url, KEY)
     killed, began = 0, datetime.now(UTC)
     for fatal in count(1):
         path, orders = tmp_path / f"{fatal}.db", range(fatal * 10, fatal * 10 + 2)
@@ -134,6 +137,20 @@ def test_killed_between_any_two_steps_it_tells_of_each_order_exactly_once(
     assert told(customer, began) == Counter(
         number for fatal in range(1, killed + 2) for number in range(fatal * 10, fatal * 10 + 2)
     )
+
+
+def test_as_a_program_it_posts_what_waits(shared: RelayStack, customer: Customer, tmp_path: Path) -> None:
+    began = datetime.now(UTC)
+    shop = opened(tmp_path / "shop.db", Steps(0))
+    outbox.place_order(shop, 7, 3_040)
+    program = [sys.executable, str(SOURCE), str(tmp_path / "shop.db"), shared.api_url, KEY]
+    with subprocess.Popen(program) as running:
+        try:
+            shared.until(lambda: told(customer, began) == {7: 1}, within_s=60)
+            assert running.poll() is None
+        finally:
+            running.kill()
+    shop.close()
 
 
 def test_what_outlived_its_key_is_not_posted_again_and_is_shown(tmp_path: Path) -> None:
