@@ -86,6 +86,7 @@ from chalicelib.bootstrap.upkeep import (
     readiness,
     rebuild,
     replay_many,
+    report,
     retention,
 )
 
@@ -145,6 +146,7 @@ __all__ = [
     "reconcile",
     "replay",
     "replay_many",
+    "report",
     "retention",
     "rotate_keys",
     "rules",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from chalicelib.application.purge import PurgeAll
     from chalicelib.application.readiness import Readiness
     from chalicelib.application.rebuild import Rebuild
+    from chalicelib.application.report import Report
     from chalicelib.application.retention import Retention
 
 # More than the clocks of two machines differ by.
@@ -121,6 +122,22 @@ def measure() -> "Measure":
         SqsCanaries(
             bootstrap.json_service("sqs"), bootstrap.queues(), shards(bootstrap.settings().shard_count)
         ),
+        bootstrap.clock(),
+    )
+
+
+@cache
+def report() -> "Report":
+    """Give the use case that tells CloudWatch, by lines of the log."""
+    from chalicelib.adapters.dynamodb.counting import DynamoCounters
+    from chalicelib.adapters.dynamodb.reporting import DynamoReporting
+    from chalicelib.adapters.embedded_metrics import EmbeddedMetrics
+    from chalicelib.application.report import Report
+
+    return Report(
+        DynamoCounters(bootstrap.tables(), 0),
+        DynamoReporting(bootstrap.tables()),
+        EmbeddedMetrics(bootstrap.settings().resource_prefix),
         bootstrap.clock(),
     )
 

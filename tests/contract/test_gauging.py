@@ -1,13 +1,17 @@
 """Gauges and canaries: what is kept is found again, and lanes are counted in passing."""
 
+from dataclasses import replace
+
 import pytest
 
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.adapters.dynamodb.gauging import DynamoGauging, DynamoGlancing
 from chalicelib.adapters.dynamodb.records import Glance, Insert, Key, Tables
+from chalicelib.adapters.dynamodb.reporting import DynamoReporting
 from chalicelib.adapters.sqs import Queues, SqsCanaries, shards
 from chalicelib.application.ports import Unavailable
 from chalicelib.application.ports.gauging import Canaries, Glimpse
+from chalicelib.application.ports.reporting import Reported
 from chalicelib.domain import metrics
 from chalicelib.domain.delivery import Lane, Owed
 from chalicelib.domain.gauging import Run, Seen, Signs
@@ -21,6 +25,7 @@ from tests.fakes.memory_canaries import MemoryCanaries
 LANE = Lane("acme", "ep_01a22a7c-5366-79c3-90eb-70e6bdfad2fa", "0")
 ORDERED = Lane(LANE.tenant, LANE.endpoint_id, "o0")
 SHARD = "shard-0.fifo"
+RESCUED = (metrics.RESCUED.name, "")
 
 
 def owed(tables: Tables, count: int, lane: Lane = LANE) -> list[Owed]:
@@ -99,6 +104,38 @@ class TestSigns:
         DynamoGauging(tables).finished(Schedule.NOTIFY, Run(NOW_MS))
         at = Key(keys.METRICS, "run#notify")
         assert tables.get([at]) == {at: {"pk": "run#notify", "at_ms": NOW_MS, "overdue": 0}}
+
+
+class TestReports:
+    def test_each_takes_the_place_of_the_one_before_and_is_found_again(self, tables: Tables) -> None:
+        store = DynamoReporting(tables)
+        assert store.last() is None
+        first = Reported(1, NOW_MS, {RESCUED: 3}, {})
+        assert store.write_down(first, None)
+        assert store.last() == first
+        told = store.mark_told(first)
+        assert store.last() == told == replace(first, told=True)
+        second = Reported(2, NOW_MS + 60_000, {RESCUED: 5}, {RESCUED: 3})
+        assert store.write_down(second, told)
+        assert store.last() == second
+
+    def test_only_one_of_two_takes_a_place(self, tables: Tables) -> None:
+        store = DynamoReporting(tables)
+        first = Reported(1, NOW_MS, {}, {})
+        assert store.write_down(first, None)
+        assert not store.write_down(replace(first, at_ms=NOW_MS + 1), None)
+        assert not store.write_down(Reported(2, NOW_MS, {}, {}), first)
+        store.mark_told(first)
+        assert store.write_down(Reported(2, NOW_MS, {}, {}), first)
+        assert not store.write_down(Reported(2, NOW_MS + 1, {}, {}), first)
+
+    def test_a_later_report_is_not_marked_by_an_earlier_one(self, tables: Tables) -> None:
+        store = DynamoReporting(tables)
+        first, second = Reported(1, NOW_MS, {}, {}), Reported(2, NOW_MS, {}, {})
+        store.write_down(first, None)
+        store.write_down(second, store.mark_told(first))
+        store.mark_told(first)
+        assert store.last() == second
 
 
 @pytest.fixture(params=everywhere)
