@@ -129,13 +129,12 @@ def measure() -> "Measure":
 @cache
 def report() -> "Report":
     """Give the use case that tells CloudWatch, by lines of the log."""
-    from chalicelib.adapters.dynamodb.counting import DynamoCounters
     from chalicelib.adapters.dynamodb.reporting import DynamoReporting
     from chalicelib.adapters.embedded_metrics import EmbeddedMetrics
     from chalicelib.application.report import Report
 
     return Report(
-        DynamoCounters(bootstrap.tables(), 0),
+        bootstrap.counters(),
         DynamoReporting(bootstrap.tables()),
         EmbeddedMetrics(bootstrap.settings().resource_prefix),
         bootstrap.clock(),
