@@ -11,7 +11,7 @@ GATE := tests/unit/domain/test_target.py tests/contract/test_destinations_sent.p
 CODE := $(wildcard app.py) chalicelib infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dev api-restart code relay-node receiver unit test check format gate package bench bench-isolation bench-replays bench-sender bench-hold chaos newcomer rebuild lock clean
+.PHONY: help dev api-restart code relay-node receiver unit test check format gate package bench bench-isolation bench-replays bench-sender bench-hold bench-sustained bench-sweep cost chaos newcomer rebuild lock clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -73,6 +73,15 @@ bench-sender: .venv/ready ## measure the CPU of one POST over TLS against other 
 
 bench-hold: .venv/ready ## count what holding a backlog costs in AWS calls, in simulated time
 	@$(RUN) tests.bench.hold
+
+bench-sustained: .venv/ready .venv-emulator/ready ## measure a minute of events in tens at 8 and at 200 endpoints, and who uses the CPU
+	@$(RUN) tests.bench.sustained
+
+bench-sweep: .venv/ready .venv-emulator/ready ## walk lanes, pollers, slow receivers and payloads, and write the table (6 minutes)
+	@$(RUN) tests.bench.sweep
+
+cost: .venv/ready .venv-emulator/ready ## reckon dollars per million deliveries and per idle month (counts first: 4 minutes)
+	@$(RUN) tests.bench.cost
 
 chaos: .venv/ready .venv-emulator/ready .venv-chaos/ready ## kill, empty and break things while events flow, and see what was kept (10 minutes)
 	@$(RUN) tests.bench.chaos

@@ -1,4 +1,4 @@
-"""The app as the benchmark runs it: the same app, its AWS calls and admissions counted.
+"""The app as the benchmark runs it: the same app, what it uses of AWS and its admissions counted.
 
 Each process writes its counts to a file of its own in RELAYBENCH_COUNTS a few times a second.
 """
@@ -10,15 +10,18 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import boto3
+from chalice.app import Chalice
 
-from chalicelib.adapters.aws_limits.call_counter import CallCounter, count_calls
 from chalicelib.application.admission import Admission, Decisions
 from chalicelib.application.visit import Visit
+from infra.local.functions import Function
+from tests.bench.meter import Meter
 
 PERIOD_S = 0.2
-ROLE = "api" if "infra.local.api" in " ".join(sys.orig_argv) else "workers"
+API = "infra.local.api" in " ".join(sys.orig_argv)
 
 
 class _Visits:
@@ -44,15 +47,26 @@ class _Visits:
         Admission.decide = counted  # type: ignore[method-assign, assignment]  # measured from outside
 
 
-def _write_for_ever(folder: Path, counter: CallCounter, visits: _Visits) -> None:
+def _watch_functions(meter: Meter) -> None:
+    """Bill every invocation from now on: of the API in its process, of all others in that of the workers."""
+    answer, invoke = Chalice.__call__, Function.invoke
+
+    def answered(app: Chalice, event: Any, context: Any) -> Any:  # noqa: ANN401 - as Chalice has it
+        with meter.within("api_handler"):
+            return answer(app, event, context)
+
+    def invoked(function: Function, event: dict[str, Any], **logged: object) -> Any:  # noqa: ANN401 - whatever it answers
+        with meter.within(function.name):
+            return invoke(function, event, **logged)
+
+    Chalice.__call__ = answered  # type: ignore[method-assign, assignment]  # measured from outside
+    Function.invoke = invoked  # type: ignore[method-assign, assignment]  # as above
+
+
+def _write_for_ever(folder: Path, meter: Meter, visits: _Visits) -> None:
     target = folder / f"{os.getpid()}.json"
     while True:
-        counts = {
-            "calls": {" ".join([ROLE, *name]): count for name, count in counter.calls().items()},
-            "write_units": counter.write_units,
-            "admitted": visits.admitted,
-            "granted": visits.granted,
-        }
+        counts = {"used": meter.used(), "admitted": visits.admitted, "granted": visits.granted}
         draft = target.with_suffix(".draft")
         draft.write_text(json.dumps(counts))
         draft.replace(target)
@@ -60,11 +74,13 @@ def _write_for_ever(folder: Path, counter: CallCounter, visits: _Visits) -> None
 
 
 boto3.setup_default_session()
-_counter = count_calls(boto3.DEFAULT_SESSION, write_units=True)  # type: ignore[arg-type]  # set just above
+_meter = Meter()
+_meter.listen(boto3.DEFAULT_SESSION)  # type: ignore[arg-type]  # set just above
+_watch_functions(_meter)
 _visits = _Visits()
 _visits.watch()
 threading.Thread(
-    target=_write_for_ever, args=(Path(os.environ["RELAYBENCH_COUNTS"]), _counter, _visits), daemon=True
+    target=_write_for_ever, args=(Path(os.environ["RELAYBENCH_COUNTS"]), _meter, _visits), daemon=True
 ).start()
 
 from app import app  # noqa: E402 - counting has to be there first

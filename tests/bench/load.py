@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 CONNECTIONS = 12
@@ -12,11 +12,16 @@ LOOK_EVERY_S = 0.02
 
 @dataclass(slots=True)
 class Posted:
-    """The answers' statuses and bodies in the order sent, and when posting began and ended (Unix s)."""
+    """The answers by the place of their request, and when posting began and ended (Unix s)."""
 
     began_s: float = 0.0
     ended_s: float = 0.0
-    answers: list[tuple[int, bytes]] = field(default_factory=list)
+    by_place: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+
+    @property
+    def answers(self) -> list[tuple[int, bytes]]:
+        """Give the answers in the order their requests were made."""
+        return [self.by_place[place] for place in sorted(self.by_place)]
 
 
 class Pace:
@@ -54,15 +59,19 @@ class Pace:
 
 async def post_all(port: int, path: str, bodies: Sequence[tuple[bytes, int]], pace: Pace) -> Posted:
     """Post each body with its number of events as soon as the pace and a connection allow."""
-    posted = Posted(answers=[(0, b"")] * len(bodies))
+    return await post_each(port, path, iter(bodies), pace)
+
+
+async def post_each(port: int, path: str, bodies: Iterator[tuple[bytes, int]], pace: Pace) -> Posted:
+    """Post bodies as they are made, each with its number of events, until there are no more."""
+    posted = Posted()
+    numbered = enumerate(bodies)
     connections = [await asyncio.open_connection("127.0.0.1", port) for _ in range(CONNECTIONS)]
-    waiting = iter(range(len(bodies)))
 
     async def work_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for place in waiting:
-            body, events = bodies[place]
+        for place, (body, events) in numbered:
             await pace.enter(events)
-            posted.answers[place] = await exchange(reader, writer, path, body)
+            posted.by_place[place] = await exchange(reader, writer, path, body)
         writer.close()
 
     watching = asyncio.ensure_future(pace.watch())

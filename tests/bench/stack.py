@@ -10,7 +10,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,38 +19,55 @@ from socket import socket
 from types import TracebackType
 from typing import Any, Self
 
+from tests.bench.meter import Usage
+
 READY_WITHIN_S = 60
 AS_SHIPPED = bool(os.environ.get("RELAYBENCH_AS_SHIPPED"))
 COUNTED = "tests.bench.counted_app:app"
+FUNCTIONS = frozenset({"api", "workers"})
+"""The processes that play functions."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What was used so far: CPU seconds of each process, AWS calls by name, write units, visits."""
+    """What was used so far: CPU seconds of each process, what each function used, visits, bytes logged."""
 
     cpu_s: Mapping[str, float]
-    calls: Counter[str] = field(default_factory=Counter)
-    write_units: float = 0.0
+    used: Mapping[str, Usage] = field(default_factory=dict)
     admitted: int = 0
     granted: int = 0
+    log_bytes: int = 0
 
     def since(self, earlier: "Costs") -> "Costs":
         """Give what was used in between."""
         return Costs(
             {name: used - earlier.cpu_s[name] for name, used in self.cpu_s.items()},
-            self.calls - earlier.calls,
-            self.write_units - earlier.write_units,
+            {name: usage - earlier.used.get(name, Usage()) for name, usage in self.used.items()},
             self.admitted - earlier.admitted,
             self.granted - earlier.granted,
+            self.log_bytes - earlier.log_bytes,
         )
+
+    @property
+    def total(self) -> Usage:
+        """Give what all functions used together."""
+        return sum(self.used.values(), Usage())
 
 
 class BenchStack:
     """One `make dev` on free ports and an own state folder, its functions counted."""
 
-    def __init__(self, *, slots: int = 64, app: str = COUNTED, schedule_speed: float = 1.0) -> None:
+    def __init__(
+        self,
+        *,
+        slots: int = 64,
+        app: str = COUNTED,
+        schedule_speed: float = 1.0,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         """Choose ports; entering starts it, with schedules so many times as often as deployed."""
+        self._settings = dict(settings or {})
         self._folder = tempfile.TemporaryDirectory(prefix="relaybench-")
         self.state = Path(self._folder.name)
         self.api_port, self.receiver_port, self._emulator_port = _free_ports(3)
@@ -75,7 +92,7 @@ class BenchStack:
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "RELAYBENCH_COUNTS": str(counts)},
+            env={**os.environ, **self._settings, "RELAYBENCH_COUNTS": str(counts)},
         )
         self._wait_ready(self._process)
         return self
@@ -90,6 +107,11 @@ class BenchStack:
                 process.stdin.close()
             process.wait(60)
         self._folder.cleanup()
+
+    @property
+    def emulator_url(self) -> str:
+        """Say where the emulator answers."""
+        return f"http://127.0.0.1:{self._emulator_port}"
 
     def stop_at_once(self) -> None:
         """Kill everything: a polite stop waits for whoever hangs."""
@@ -127,13 +149,16 @@ class BenchStack:
     def costs(self) -> Costs:
         """Read what the functions' processes have used so far."""
         cpu_s = {name: _cpu_s(pid) for name, pid in self._children().items()}
-        calls: Counter[str] = Counter()
-        totals = Counter[str]()
+        used: defaultdict[str, Usage] = defaultdict(Usage)
+        totals = Usage()
         for path in (self.state / "counts").glob("*.json"):
             counts = json.loads(path.read_text())
-            calls.update(counts.pop("calls"))
+            for name, usage in counts.pop("used").items():
+                used[name].update(usage)
             totals.update(counts)
-        return Costs(cpu_s, calls, totals["write_units"], totals["admitted"], totals["granted"])
+        logs = (self.state / "relay" / "logs").glob("*.log")
+        log_bytes = sum(path.stat().st_size for path in logs if path.stem in FUNCTIONS)
+        return Costs(cpu_s, used, totals["admitted"], totals["granted"], log_bytes)
 
     def _children(self) -> dict[str, int]:
         children: dict[str, int] = json.loads((self.state / "relay" / "dev.json").read_text())["children"]

@@ -5,13 +5,13 @@ import json
 import os
 import statistics
 import time
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
 from tests.bench.load import Pace, Posted, post_all
+from tests.bench.meter import Usage, amount
 from tests.bench.stack import BenchStack, Costs
 
 EVENTS = int(os.environ.get("RELAYBENCH_EVENTS", "3000"))
@@ -20,7 +20,6 @@ BODY_BYTES = 2_048
 BATCH = 10
 SETTLED_WITHIN_S = 60
 BARE_POSTS = 500
-EVENT_SOURCE = frozenset({"workers sqs ReceiveMessage", "workers sqs DeleteMessageBatch"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +63,13 @@ def run() -> dict[str, Any]:
 
 def _case(stack: BenchStack, case: Case) -> dict[str, Any]:
     for number in range(case.endpoints):
-        _endpoint(stack, number)
+        verifying_endpoint(stack, number)
     asyncio.run(_post(stack, case, WARM_UP))
     _wait_for(stack, WARM_UP)
     time.sleep(1.0)
     before = stack.costs()
     posted = asyncio.run(_post(stack, case, EVENTS, WARM_UP))
-    accepted = _accepted(posted)
+    accepted = accepted_ids(posted)
     _wait_for(stack, WARM_UP + len(accepted))
     time.sleep(1.0)
     costs = stack.costs().since(before)
@@ -78,7 +77,7 @@ def _case(stack: BenchStack, case: Case) -> dict[str, Any]:
     return _figures(case, accepted, received, posted, costs)
 
 
-def _endpoint(stack: BenchStack, number: int) -> None:
+def verifying_endpoint(stack: BenchStack, number: int) -> None:
     url = f"http://127.0.0.1:{stack.receiver_port}/verify/{number}"
     body = {
         "url": url,
@@ -91,7 +90,7 @@ def _endpoint(stack: BenchStack, number: int) -> None:
 
 
 async def _post(stack: BenchStack, case: Case, events: int, arrived_before: int = 0) -> Posted:
-    payloads = [_payload(number, case.endpoints) for number in range(events)]
+    payloads = [payload(number, case.endpoints) for number in range(events)]
     pace = Pace(stack.receiver_port, arrived_before, case.under_way)
     if not case.in_tens:
         return await post_all(stack.api_port, "/v1/events", [(each.encode(), 1) for each in payloads], pace)
@@ -100,14 +99,14 @@ async def _post(stack: BenchStack, case: Case, events: int, arrived_before: int 
     return await post_all(stack.api_port, "/v1/events/batch", [(each, BATCH) for each in bodies], pace)
 
 
-def _payload(number: int, endpoints: int) -> str:
+def payload(number: int, endpoints: int) -> str:
     head = {"type": f"bench.e{number % endpoints}", "number": number}
     lines = [f"line {number * 31 + place}: {'abcdefgh'[place % 8] * 3}" for place in range(120)]
     text = json.dumps({**head, "lines": lines})
     return json.dumps({**head, "lines": text[: BODY_BYTES - 60]})
 
 
-def _accepted(posted: Posted) -> dict[str, float]:
+def accepted_ids(posted: Posted) -> dict[str, float]:
     """Give the delivery ids that 202 answers named."""
     ids: dict[str, float] = {}
     for _, body in posted.answers:
@@ -130,12 +129,12 @@ def _figures(
 ) -> dict[str, Any]:
     arrivals = [each for each in received if each["delivery_id"] in accepted]
     good = {each["delivery_id"] for each in arrivals if each["verified"]}
-    waits = sorted(_inside_ms(each) for each in arrivals)
+    waits = sorted(inside_ms(each) for each in arrivals)
     last_s = max((each["received_at"] for each in arrivals), default=0.0) / 1000
     count = max(1, len(good))
     cpu_us = {name: used * 1e6 for name, used in costs.cpu_s.items()}
-    calls = sum(count for name, count in costs.calls.items() if name not in EVENT_SOURCE)
-    ingest = _ingest_calls(costs.calls)
+    ingest = costs.used.get("api_handler", Usage())
+    sending = costs.total - ingest
     return {
         "accepted": len(accepted),
         "delivered": len(good),
@@ -147,22 +146,17 @@ def _figures(
         "p99_ms": round(waits[int(len(waits) * 0.99) - 1], 1) if waits else None,
         "cpu_us_per_delivery": round((cpu_us["api"] + cpu_us["workers"]) / count),
         "cpu_us_by_process": {name: round(used / count) for name, used in cpu_us.items()},
-        "aws_calls_per_delivery": round((calls - ingest) / count, 3),
-        "aws_calls_per_accepted_event": round(ingest / max(1, len(accepted)), 3),
-        "event_source_calls_per_delivery": round(
-            sum(n for name, n in costs.calls.items() if name in EVENT_SOURCE) / count, 3
-        ),
+        "aws_calls_per_delivery": round(amount(sending, "call ") / count, 3),
+        "aws_calls_per_accepted_event": round(amount(ingest, "call ") / max(1, len(accepted)), 3),
+        "invocations_per_delivery": round(sending["invocations"] / count, 3),
         "rows_per_visit_mean": round(costs.granted / max(1, costs.admitted), 2),
-        "write_units_per_delivery": round(costs.write_units / count, 2),
-        "calls": dict(costs.calls),
+        "write_units_per_delivery": round(amount(costs.total, "write ") / count, 2),
+        "read_units_per_delivery": round(amount(costs.total, "read ") / count, 2),
+        "used": {name: dict(usage) for name, usage in costs.used.items()},
     }
 
 
-def _ingest_calls(calls: Counter[str]) -> int:
-    return sum(n for name, n in calls.items() if name.startswith("api "))
-
-
-def _inside_ms(arrival: dict[str, Any]) -> float:
+def inside_ms(arrival: dict[str, Any]) -> float:
     """Give the time from acceptance (the millisecond in the delivery id) to arrival."""
     accepted_ms = int(arrival["delivery_id"].replace("-", "")[:12], 16)
     return max(0.0, float(arrival["received_at"]) - accepted_ms)
