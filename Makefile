@@ -11,7 +11,7 @@ GATE := tests/unit/domain/test_target.py tests/contract/test_destinations_sent.p
 CODE := $(wildcard app.py) chalicelib infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dev api-restart code relay-node receiver unit test check format gate package bench bench-isolation bench-replays bench-sender bench-hold bench-sustained bench-sweep cost chaos newcomer rebuild lock clean
+.PHONY: help dev api-restart code relay-node receiver unit test check format gate package bench bench-isolation bench-replays bench-sender bench-node bench-hold bench-sustained bench-sweep cost chaos newcomer rebuild lock clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -70,6 +70,9 @@ bench-replays: .venv/ready .venv-emulator/ready ## measure what a bulk replay do
 
 bench-sender: .venv/ready ## measure the CPU of one POST over TLS against other senders
 	@$(RUN) tests.bench.sender
+
+bench-node: .venv/ready ## measure what a relay node carries, and what a frame and an idle socket cost
+	@$(RUN) tests.bench.node
 
 bench-hold: .venv/ready ## count what holding a backlog costs in AWS calls, in simulated time
 	@$(RUN) tests.bench.hold
