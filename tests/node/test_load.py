@@ -1,4 +1,4 @@
-"""The load client against a node, bounded: nothing lost, nothing out of order, everything opened and closed."""
+"""The load client against a node, bounded: nothing lost or out of order, everything opened and closed."""
 
 import json
 import subprocess
