@@ -1,59 +1,19 @@
 """Who owns a session when several nodes share a registry: real processes, paused, cut off and killed."""
 
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
-from itertools import count
 from threading import Event
 from urllib.parse import urlsplit
 
 import pytest
 
-from infra.local.emulator import EmulatorName, default_venv, free_port, running
-from infra.local.provision import REGION, provision
-from tests.node.conftest import Running, StartNode
+from tests.node.conftest import LEASE_S, Running, StartShared
 from tests.node.cuttable import cuttable
 from tests.node.paseo import Closed, Peer, RefusedError, request, ws_path
-
-LEASE_S = 2.0
-_NAMES = count()
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if not (default_venv() / "bin" / "python").exists() and not os.environ.get("CI"):
-        pytest.skip("ministack is not there: `make test` installs it into .venv-emulator")
-    with running(EmulatorName.MINISTACK, tmp_path_factory.mktemp("ministack"), free_port()) as url:
-        yield url
-
-
-StartShared = Callable[..., Running]
-
-
-@pytest.fixture
-def start_shared(start_node: StartNode, store: str, monkeypatch: pytest.MonkeyPatch) -> StartShared:
-    """Start nodes that share a registry nobody else has."""
-    prefix = f"n{next(_NAMES)}-"
-    for name, value in (("REGION", REGION), ("ACCESS_KEY_ID", "test"), ("SECRET_ACCESS_KEY", "test")):
-        monkeypatch.setenv(f"AWS_{name}".replace("AWS_REGION", "AWS_DEFAULT_REGION"), value)
-    provision(store, prefix, tables_only=True)
-    monkeypatch.setenv("RELAY_RESOURCE_PREFIX", prefix)
-
-    def start(target: str, *, store_port: int = 0, **settings: object) -> Running:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{store_port}" if store_port else store)
-        shared = {
-            "lease_ms": int(LEASE_S * 1000),
-            "lease_renewal_ms": 400,
-            "clock_skew_ms": 500,
-            "owner_idle_ms": 500,
-        }
-        return start_node(registry="dynamodb", ownership_target=target, **shared, **settings)
-
-    return start
 
 
 @pytest.fixture
