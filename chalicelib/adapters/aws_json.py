@@ -31,6 +31,8 @@ from chalicelib.adapters.sigv4 import Scope, signed
 TRIES = 3
 TIMEOUT_S = 10.0
 HEAR_EVERY_S = 1.0
+HEARD_WITHIN_S = 1.0
+"""An answer that took longer tells the time that was."""
 _PAUSE_S = 0.05
 _ERRORS_FROM, _SERVER_ERRORS_FROM = 300, 500
 _THROTTLED = frozenset(
@@ -60,8 +62,8 @@ class JsonService:
     ) -> None:
         """Take endpoint, region, hooks and protocol from a client of the service.
 
-        `hear` is told the `Date` of an answer, about once a second. The timeout is that of connecting, and
-        of each wait for an answer. A connection that was idle for longer is not used again.
+        `hear` is told the `Date` of a quick answer, about once a second. The timeout is that of connecting,
+        and of each wait for an answer. A connection that was idle for longer is not used again.
         """
         self._tries = tries
         self._timeout_s = timeout_s
@@ -139,6 +141,7 @@ class JsonService:
             if response is not None:
                 return response.status_code, _document(response.content)
         connection = self._connection()
+        began_s = time.monotonic()
         try:
             reply = _post(connection, headers.items(), body)
             answer = _document(reply.read())
@@ -149,12 +152,12 @@ class JsonService:
             connection.close()
         else:
             self._idle.append((connection, time.time()))
-        self._tell(reply)
+        self._tell(reply, began_s)
         return reply.status, answer
 
-    def _tell(self, reply: http.client.HTTPResponse) -> None:
+    def _tell(self, reply: http.client.HTTPResponse, began_s: float) -> None:
         now_s = time.monotonic()
-        if self._hear is not None and now_s >= self._hear_next_s:
+        if self._hear is not None and now_s >= self._hear_next_s and now_s - began_s <= HEARD_WITHIN_S:
             self._hear_next_s = now_s + HEAR_EVERY_S
             self._hear(reply.getheader("Date", ""))
 

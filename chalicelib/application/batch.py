@@ -172,11 +172,15 @@ class Batch:
             self._send([each for each in going if each.granted], outbox)
 
     def _send(self, visits: Sequence[Visit], outbox: Outbox) -> None:
-        """Start what is due, and go on at once where that turned out to be nothing."""
+        """Start what is due, and go on at once where that turned out to be nothing.
+
+        What a clock that was set back meanwhile puts off is due later, like all that is paced.
+        """
         for visit in visits:
             visit.stage = Stage.SENDING
         now_us = self._clock.now_us()
         while going := [each for each in visits if each.stage is Stage.SENDING and each.due(now_us)]:
+            now_us = min(now_us, self._clock.now_us())
             try:
                 started = self._sending.start(going, outbox)
             except Unavailable:

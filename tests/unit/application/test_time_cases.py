@@ -12,6 +12,7 @@ from chalicelib.adapters.clock import SECOND_NS, SystemClock
 from chalicelib.domain.request import Request
 from tests.fakes.faults import Step
 from tests.fakes.scripted_sender import DIES, HANGS, Answer, Sent, in_turn, status
+from tests.unit.application.interruptions import meanwhile
 from tests.unit.application.invariants import check
 from tests.unit.application.process import Process
 from tests.unit.application.world import FAILS, MINUTE_MS, OK, World, lane_of
@@ -120,4 +121,41 @@ def test_f134_what_is_in_flight_is_not_taken_over_by_one_whose_clock_is_off(skew
     world.work_off(for_ms=MINUTE_MS)
     assert looked
     assert (world.outcomes(delivery), len(world.sends(delivery))) == (["success"], 1)
+    check(world)
+
+
+class _SetBack:
+    """A clock that is set back once; it does not take being read for ever while it stands still."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._reads = 0
+        self.back_us = 0
+
+    def now_us(self) -> int:
+        self._reads += 1
+        assert self._reads < 10_000, "somebody waits for the time by asking for it"
+        return self._world.clock.now_us() - self.back_us
+
+    def now_ms(self) -> int:
+        return self.now_us() // 1_000
+
+
+@pytest.mark.parametrize("seconds", [1, 3])
+def test_a_clock_set_back_between_admission_and_sending_is_waited_for_not_asked_again_and_again(
+    world: World, seconds: int
+) -> None:
+    world.endpoint()
+    deliveries = world.deliveries(3)
+    clock = _SetBack(world)
+    process = Process(world, clock=clock)
+
+    def set_back() -> None:
+        clock.back_us = seconds * SECOND_NS // 1_000
+
+    meanwhile(process, set_back, at=lambda step: step.method == "get" and bool(world.admitted))
+    while world.deliver(process) is not None:
+        pass
+    assert clock.back_us
+    assert [world.outcomes(each) for each in deliveries] == [["success"]] * 3
     check(world)
