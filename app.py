@@ -15,13 +15,13 @@ app = Api()
 @app.route("/v1/events", methods=["POST"], content_types=ANY_TYPE)
 def post_event() -> Response:
     """Accept one event."""
-    return handlers.http.answer(app, handlers.events.post)
+    return handlers.events.answer(app, handlers.events.post)
 
 
 @app.route("/v1/events/batch", methods=["POST"], content_types=ANY_TYPE)
 def post_events() -> Response:
     """Accept many events."""
-    return handlers.http.answer(app, handlers.events.post_batch)
+    return handlers.events.answer(app, handlers.events.post_batch)
 
 
 @app.route("/v1/events", methods=["GET"])
@@ -292,6 +292,12 @@ def openapi() -> Response:
 def readyz() -> Response:
     """Say whether Relay can work."""
     return handlers.http.guarded(app, handlers.service.ready)
+
+
+@app.route("/metrics", methods=["GET"])
+def metrics() -> Response:
+    """Give what is counted and measured, for Prometheus."""
+    return handlers.http.answer(app, handlers.service.metrics)
 
 
 @app.route("/v1/egress-ranges", methods=["GET"])

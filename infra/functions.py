@@ -124,7 +124,7 @@ def _api() -> Function:
         "ReplaysTable": (GET, PUT),
         "AuditTable": (QUERY, PUT),
         "PurgesTable": (GET, PUT),
-        "MetricsTable": (GET,),
+        "MetricsTable": (GET, *COUNT),
     }
     grants = (
         *_tables(tables),

@@ -35,7 +35,7 @@ class Report:
             self._tell(last, reporting.grown(last.totals, last.before), {})
             last = self.reporting.mark_told(last)
         before = last.totals if last else NOTHING
-        totals, _ = self.counters.read()
+        totals = self.counters.read()
         counted = reporting.grown(totals, before)
         following = Reported(last.version + 1 if last else 1, now_ms, totals, before)
         if not any(counted.values()):

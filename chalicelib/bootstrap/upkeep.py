@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from chalicelib.application.measure import Measure
     from chalicelib.application.notify import Notify
     from chalicelib.application.purge import PurgeAll
+    from chalicelib.application.read_metrics import ReadMetrics
     from chalicelib.application.readiness import Readiness
     from chalicelib.application.rebuild import Rebuild
     from chalicelib.application.report import Report
@@ -149,6 +150,16 @@ def readiness() -> "Readiness":
 
     queues = shards(bootstrap.settings().shard_count)
     return Readiness(bootstrap.endpoints(), bootstrap.gauging(), queues, bootstrap.clock())
+
+
+@cache
+def read_metrics() -> "ReadMetrics":
+    """Give the use case that reads what is counted and measured."""
+    from chalicelib.adapters.sqs import shards
+    from chalicelib.application.read_metrics import ReadMetrics
+
+    queues = shards(bootstrap.settings().shard_count)
+    return ReadMetrics(bootstrap.counters(), bootstrap.gauging(), queues, bootstrap.clock())
 
 
 @cache

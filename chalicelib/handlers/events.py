@@ -4,20 +4,28 @@ import base64
 import binascii
 import json
 import re
+from collections import Counter
+from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
-from chalice.app import Response
+from chalice.app import Chalice, Response
 
 from chalicelib import bootstrap
 from chalicelib.application.ingest import Accepted, Post
 from chalicelib.domain import event as events
+from chalicelib.domain import metrics
 from chalicelib.domain.errors import ErrorCode, RelayError
-from chalicelib.handlers import http, problems
+from chalicelib.domain.metrics import IngestResult
+from chalicelib.handlers import counted, http, problems
 from chalicelib.handlers.http import Asked
 from chalicelib.wire import answers, bodies, parsing
 
+Became = list[IngestResult]
+"""What became of the events of a request, filled in as it is answered."""
 REPLAYED = {"Relay-Idempotent-Replay": "true"}
 _CHARSET = re.compile(r"""; *charset *= *"?([^ ;"]+)""", re.ASCII | re.IGNORECASE)
+_MAY_NOT_POST = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 _ITEM_FIELDS = {
     "Relay-Event-Type": "type",
     "Content-Type": "content_type",
@@ -25,7 +33,37 @@ _ITEM_FIELDS = {
 }
 
 
-def post(asked: Asked) -> Response:
+def answer(app: Chalice, post: Callable[[Asked, Became], Response]) -> Response:
+    """Answer a request that posts, and count what became of each event, and how long that took."""
+    began_us = bootstrap.clock().now_us()
+    became: Became = []
+    response = http.answer(app, lambda asked: post(asked, became))
+    if not became:
+        _note(became, HTTPStatus(response.status_code))
+    counting = bootstrap.counting()
+    for result, times in Counter(became).items():
+        counting.count(metrics.INGESTED, result, times)
+    if became:
+        counting.lasted(metrics.INGEST_TIME, (bootstrap.clock().now_us() - began_us) // 1000)
+    counted.flush_soon()
+    return response
+
+
+def _note(became: Became, status: HTTPStatus) -> None:
+    """Note what became of an event by its status; whoever may not post has posted none."""
+    if status is HTTPStatus.TOO_MANY_REQUESTS:
+        became.append(IngestResult.LIMITED)
+    elif status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        became.append(IngestResult.UNAVAILABLE)
+    elif status not in _MAY_NOT_POST:
+        became.append(IngestResult.REJECTED)
+
+
+def _note_accepted(became: Became, accepted: Accepted) -> None:
+    became.append(IngestResult.REPEATED if accepted.replayed else IngestResult.ACCEPTED)
+
+
+def post(asked: Asked, became: Became) -> Response:
     """Accept one event: 202 with its id and those of its deliveries."""
     accepted = bootstrap.ingest().one(
         Post(
@@ -37,10 +75,11 @@ def post(asked: Asked) -> Response:
         ),
         asked.caller.account.quotas,
     )
+    _note_accepted(became, accepted)
     return http.exact(accepted.answer, http.JSON, 202, REPLAYED if accepted.replayed else None)
 
 
-def post_batch(asked: Asked) -> Response:
+def post_batch(asked: Asked, became: Became) -> Response:
     """Accept up to a hundred events, each all or nothing: 207 with a status each.
 
     Of those above the tenant's quota each is told so in its place; 429 when all of them are.
@@ -58,6 +97,11 @@ def post_batch(asked: Asked) -> Response:
     good = [each for each in posts if isinstance(each, Post)]
     results = iter(bootstrap.ingest().many(good, asked.caller.account.quotas)) if good else iter(())
     answered = [next(results) if isinstance(each, Post) else each for each in posts]
+    for each in answered:
+        if isinstance(each, Accepted):
+            _note_accepted(became, each)
+        else:
+            _note(became, problems.status_of(each.code))
     limited = [each for each in answered if isinstance(each, RelayError) and each.retry_after_s]
     if limited and len(limited) == len(answered):
         raise limited[0]

@@ -206,7 +206,8 @@ def _asked(request: Request | None) -> Asked:
     operation = operations.find(request.method, request.path)
     caller = bootstrap.authenticate().caller(_taken(headers, "authorization"))
     bootstrap.admit_requests().admit(caller, events=int(operation.id == _POSTS_ONE))
-    caller.must_be(*operation.roles or ())
+    if not (operation.keyless_too and caller.is_anyone):
+        caller.must_be(*operation.roles or ())
     _only_known(query, operation)
     if operation.method != "GET":
         tenants.must_stay(caller.account)

@@ -11,8 +11,9 @@ from typing import Any
 from chalice.app import Request, Response
 
 from chalicelib import bootstrap
-from chalicelib.handlers import http, problems
-from chalicelib.wire import answers
+from chalicelib.handlers import counted, http, problems
+from chalicelib.handlers.http import Asked
+from chalicelib.wire import answers, prometheus
 
 
 def alive() -> Response:
@@ -24,6 +25,12 @@ def ready() -> Response:
     """Say whether Relay can work; 503 names what keeps it from that."""
     failing = bootstrap.readiness().failing()
     return http.reply(answers.ready(failing), 503 if failing else 200)
+
+
+def metrics(_asked: Asked) -> Response:
+    """Give every metric as Prometheus reads it, what this process has just counted among it."""
+    counted.flush()
+    return http.exact(prometheus.text(bootstrap.read_metrics().run()), prometheus.CONTENT_TYPE)
 
 
 def egress_ranges() -> Response:

@@ -3,17 +3,13 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.adapters.dynamodb.counting import ATTRIBUTES, DynamoCounters
-from chalicelib.adapters.dynamodb.gauging import DynamoGauging
 from chalicelib.adapters.dynamodb.records import Made, Put, Statement, Tables
 from chalicelib.application.counting import Counting
 from chalicelib.domain import counts, metrics
-from chalicelib.domain.gauging import Seen
 from chalicelib.domain.metrics import Part
-from tests.contract.given import NOW_MS, without_moto
+from tests.contract.given import without_moto
 from tests.fakes.faults import Step
 from tests.fakes.fixed_clock import FixedClock
 from tests.fakes.memory_tables import MemoryTables
@@ -24,17 +20,13 @@ RECORD = keys.counters(Part.DELIVERY, 1)
 Calls = Callable[[], int]
 
 
-def reading(tables: Tables) -> tuple[counts.Counts, Seen | None]:
-    return DynamoCounters(tables, 0).read()
-
-
 def counted(tables: Tables) -> counts.Counts:
-    found, _ = reading(tables)
+    found = DynamoCounters(tables, 0).read()
     return {cell: count for cell, count in found.items() if count}
 
 
 def test_nothing_was_counted_before_anything_is(tables: Tables) -> None:
-    assert reading(tables) == ({}, None)
+    assert DynamoCounters(tables, 0).read() == {}
 
 
 def test_what_processes_count_adds_up_over_shards(tables: Tables) -> None:
@@ -144,21 +136,5 @@ def test_a_record_that_cannot_be_made_gives_the_counts_back() -> None:
 
 def test_all_that_is_counted_is_read_in_one_call() -> None:
     tables = MemoryTables()
-    reading(tables)
+    DynamoCounters(tables, 0).read()
     assert tables.faults.steps == [Step("get")]
-
-
-@pytest.mark.parametrize("oldest", [12.345, 0.0])
-def test_gauges_come_back_as_they_were_seen_and_without_a_value_not_at_all(
-    tables: Tables, oldest: float
-) -> None:
-    gauges = {
-        (metrics.OLDEST_PENDING.name, ""): oldest,
-        (metrics.DEPTH.name, ""): 10.0**12,
-        (metrics.BREAKERS.name, "half_open"): 2.0,
-    }
-    DynamoGauging(tables).keep(Seen(NOW_MS, gauges))
-    assert reading(tables) == ({}, Seen(NOW_MS, gauges))
-    none = {(metrics.OLDEST_PENDING.name, ""): float("nan"), (metrics.DEPTH.name, ""): 0.0}
-    DynamoGauging(tables).keep(Seen(NOW_MS + 1, none))
-    assert reading(tables)[1] == Seen(NOW_MS + 1, {(metrics.DEPTH.name, ""): 0.0})

@@ -239,7 +239,7 @@ class TestClose:
         answers, left = stores.work.close([(row, arrived) for row in rows[1:]], changes, tripped)
         assert calls() == 2
         assert ([each.made for each in answers], left) == ([True], {})
-        found, _ = DynamoCounters(stores.tables, 1).read()
+        found = DynamoCounters(stores.tables, 1).read()
         told = {cell: count for cell, count in found.items() if count}
         assert told == {(metrics.ATTEMPTS.name, "success"): 30, (metrics.BREAKER_TRIPS.name, ""): 2}
         assert owed_now(stores, of) == []
@@ -258,7 +258,7 @@ class TestClose:
         with pytest.raises(Killed):
             stores.work.close([(row, arrived) for row in rows[1:]], [], counts.counted(metrics.BREAKER_TRIPS))
         tables.faults.clear()
-        found, _ = DynamoCounters(tables, 1).read()
+        found = DynamoCounters(tables, 1).read()
         told = {cell: count for cell, count in found.items() if count}
         assert told == {(metrics.ATTEMPTS.name, "success"): 31 - len(owed_now(stores, of))}
 

@@ -19,7 +19,7 @@ from chalicelib.domain.api_key import digest
 from infra.local.emulator import EmulatorName, free_port, running
 from infra.local.provision import Provisioned, provision
 from tests.handlers.log_pages import ALWAYS, LINES
-from tests.handlers.relay import SHARED, Relay, clients_of, forget
+from tests.handlers.relay import SHARED, Relay, clients_of, count_counting, forget
 from tests.leaks.tables import watch_tables
 from tests.leaks.watch import WATCH
 from tests.receiver import Receiver
@@ -60,6 +60,7 @@ def services(emulator: str) -> Iterator[list[CallCounter]]:
         set_environment(environment, emulator, {"RELAY_STRICT_AWS": "true"})
         forget(*SHARED)
         counters = [count_calls(bootstrap.client(name)) for name in ("dynamodb", "sqs", "s3", "kms", "sns")]
+        counters.append(count_counting(bootstrap.client("dynamodb")))
         made = [bootstrap.json_service(name) for name in ("dynamodb", "sqs")]
     yield counters
     for each in made:

@@ -94,6 +94,7 @@ def test_what_changes_something_is_for_admins_and_what_is_read_for_viewers() -> 
         "get_tenant": {Role.OPERATOR, Role.VIEWER, Role.ADMIN},
         "patch_tenant": {Role.OPERATOR, Role.ADMIN},
         "purge_tenant": {Role.OPERATOR, Role.ADMIN},
+        "metrics": {Role.OPERATOR},
         "healthz": None,
         "egress_ranges": None,
         "readyz": None,

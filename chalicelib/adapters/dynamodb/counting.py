@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from chalicelib.adapters.dynamodb import keys
-from chalicelib.adapters.dynamodb.gauge_rows import seen_of
 from chalicelib.adapters.dynamodb.records import Count, Grow, Key, Made, Tables
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain import counts as counting
 from chalicelib.domain import metrics
 from chalicelib.domain.change import Change, Op, Record, Test
 from chalicelib.domain.counts import Cell, Counts
-from chalicelib.domain.gauging import Seen
 from chalicelib.domain.metrics import Kind, Part
 
 LAYOUT: Final = 1
@@ -107,17 +105,15 @@ class DynamoCounters:
             *(each.counts for each, one in zip(adding, made, strict=True) if not self._arrived(each, one))
         )
 
-    def read(self) -> tuple[Counts, Seen | None]:
-        """Read all that was counted, by everybody, and what the reporter of the gauges last saw."""
+    def read(self) -> Counts:
+        """Read all that was counted, by everybody, in one call."""
         at = {
             keys.counters(part, shard): part
             for part in counting.PARTS
             for shard in range(keys.COUNTER_SHARDS)
         }
-        found = self._tables.get([*at, keys.gauges()])
-        counted = [_counts_of(part, found[key]) for key, part in at.items() if key in found]
-        seen = found.get(keys.gauges())
-        return counting.added(*counted), seen_of(seen) if seen else None
+        found = self._tables.get(list(at))
+        return counting.added(*(_counts_of(at[key], record) for key, record in found.items()))
 
     def _key(self, part: Part) -> Key:
         return keys.counters(part, self._identity % keys.COUNTER_SHARDS)

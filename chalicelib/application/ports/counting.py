@@ -1,9 +1,8 @@
-"""Where what functions count is kept, and what the reporter of the gauges saw."""
+"""Where what functions count is kept."""
 
 from typing import Protocol
 
 from chalicelib.domain.counts import Counts
-from chalicelib.domain.gauging import Seen
 
 
 class Counters(Protocol):
@@ -13,6 +12,6 @@ class Counters(Protocol):
         """Add to what was counted, in one call; give back what could not be added."""
         ...
 
-    def read(self) -> tuple[Counts, Seen | None]:
-        """Read all that was counted, by everybody, and what the reporter of the gauges last saw."""
+    def read(self) -> Counts:
+        """Read all that was counted, by everybody."""
         ...

@@ -68,7 +68,8 @@ class Answer:
 class Operation:
     """One thing that can be asked; `id` is the name of its function in app.py.
 
-    `roles` is None where no key is needed. `body_optional`: it may be left out. `errors` are the codes that
+    `roles` is None where no key is needed. `keyless_too`: where the whole API may be asked without a key, so
+    may this, though it is for others. `body_optional`: it may be left out. `errors` are the codes that
     no other part of the operation speaks of: see `codes`.
     """
 
@@ -83,6 +84,7 @@ class Operation:
     query: tuple[Parameter, ...] = ()
     headers: tuple[Parameter, ...] = ()
     errors: frozenset[ErrorCode] = frozenset()
+    keyless_too: bool = False
 
     @property
     def codes(self) -> frozenset[ErrorCode]:

@@ -1,8 +1,8 @@
-"""The operations about Relay itself; they need no key."""
+"""The operations about Relay itself; but for the metrics they need no key."""
 
 from chalicelib.domain.errors import ErrorCode
 from chalicelib.wire import answers
-from chalicelib.wire.operations.operation import Answer, Operation, Parameter
+from chalicelib.wire.operations.operation import OPERATOR_ONLY, Answer, Bytes, Operation, Parameter
 
 _READINESS = answers.ReadyAnswer
 _IF_NONE_MATCH = Parameter("If-None-Match", "The `ETag` of a document that is there already.")
@@ -38,6 +38,15 @@ SERVICE = (
             304: Answer("It is as `If-None-Match` says.", headers=(_ETAG,)),
         },
         errors=frozenset({ErrorCode.INTERNAL_ERROR}),
+    ),
+    Operation(
+        method="GET",
+        path="/metrics",
+        id="metrics",
+        says="Give every metric of the installation, as Prometheus reads it.",
+        roles=OPERATOR_ONLY,
+        keyless_too=True,
+        answers={200: Answer("Text, in Prometheus's format 0.0.4.", Bytes())},
     ),
     Operation(
         method="GET",

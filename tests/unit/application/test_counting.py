@@ -44,7 +44,7 @@ SUCCESS = (metrics.ATTEMPTS.name, "success")
 def stored(world: World) -> Counts:
     """Read what is counted, once the usual process has stored what it had."""
     assert world.usual.counting.flush()
-    found, _ = DynamoCounters(world.usual.tables, 0).read()
+    found = DynamoCounters(world.usual.tables, 0).read()
     return {cell: count for cell, count in found.items() if count}
 
 
@@ -90,7 +90,7 @@ class TestWaiting:
         assert not counting.flush()
         counting.count(metrics.RESCUED)
         assert counting.flush()
-        assert DynamoCounters(tables, 2).read()[0][metrics.RESCUED.name, ""] == 3
+        assert DynamoCounters(tables, 2).read()[metrics.RESCUED.name, ""] == 3
 
     def test_what_goes_along_with_a_call_that_fails_waits_on(self, counting: Counting) -> None:
         counting.count(metrics.RESCUED)
@@ -109,10 +109,10 @@ class TestWaiting:
         for _ in range(3):
             counting.count(metrics.INGESTED, "accepted")
             assert counting.flush_soon()
-        assert DynamoCounters(tables, 2).read()[0][metrics.INGESTED.name, "accepted"] == 1
+        assert DynamoCounters(tables, 2).read()[metrics.INGESTED.name, "accepted"] == 1
         clock.advance(ms=SOON_MS)
         assert counting.flush_soon()
-        assert DynamoCounters(tables, 2).read()[0][metrics.INGESTED.name, "accepted"] == 3
+        assert DynamoCounters(tables, 2).read()[metrics.INGESTED.name, "accepted"] == 3
 
 
 def test_every_attempt_and_every_end_is_counted_as_history_has_it(world: World) -> None:
