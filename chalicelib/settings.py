@@ -24,6 +24,8 @@ START_MARGIN_SECS = 1
 
 _ENDPOINT = "AWS_ENDPOINT_URL"
 _HANDLER = "_HANDLER"
+_TRACE = "_X_AMZN_TRACE_ID"
+_DAEMON, _DAEMON_DEFAULT = "AWS_XRAY_DAEMON_ADDRESS", "127.0.0.1:2000"
 _IGNORED = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
@@ -116,6 +118,8 @@ class Settings(BaseModel):
     strict_aws: bool = False
     log_level: Annotated[str, Field(pattern="^(DEBUG|INFO|WARNING|ERROR)$")] = "INFO"
     log_format: Annotated[str, Field(pattern="^(json|text)$")] = "json"
+    traces: Annotated[str, Field(pattern="^(off|xray)$")] = "off"
+    traces_per_second: Annotated[int, Field(ge=1, le=1_000)] = 1
     real_aws: bool = True
 
     @model_validator(mode="before")
@@ -173,6 +177,23 @@ def function(environment: Mapping[str, str] | None = None) -> str:
     source = os.environ if environment is None else environment
     module, _, name = source.get(_HANDLER, "").rpartition(".")
     return name if module == "app" else ""
+
+
+def trace_header(environment: Mapping[str, str] | None = None) -> str:
+    """Give the trace header of the call that Lambda has this process answer; elsewhere nothing."""
+    source = os.environ if environment is None else environment
+    return source.get(_TRACE, "")
+
+
+def xray_daemon(environment: Mapping[str, str] | None = None) -> tuple[str, int]:
+    """Say where spans go by UDP: where Lambda says, in either of X-Ray's two forms, or to this machine."""
+    source = os.environ if environment is None else environment
+    said = source.get(_DAEMON) or _DAEMON_DEFAULT
+    udp = next((each[len("udp:") :] for each in said.split() if each.startswith("udp:")), said)
+    host, _, port = udp.rpartition(":")
+    if not host or not port.isdecimal():
+        raise SettingsError(f"{_DAEMON} has to be an address and a port, such as {_DAEMON_DEFAULT}")
+    return host.strip("[]"), int(port)
 
 
 def _real_aws(source: Mapping[str, str]) -> bool:

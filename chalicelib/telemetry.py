@@ -21,7 +21,7 @@ from aws_lambda_powertools.logging.formatter import (
 from chalicelib.application.visit import Attempted
 
 TEXT: Final = "text"
-_TOLD = tuple(each.name for each in fields(Attempted))
+_TOLD = tuple(each.name for each in fields(Attempted) if each.name not in {"steps", "rung_in"})
 _LEAD = ("timestamp", "level", "message")
 _FOR_MACHINES = frozenset({*_LEAD, "location", "service", "stack_trace"})
 _BARE = re.compile(r"[!#-<>-Z^-~\[\]]+", re.ASCII)
@@ -73,10 +73,10 @@ def invocation(function: str, request_id: str) -> Iterator[None]:
         clear_context_keys()
 
 
-def log_attempt(log: Logger, attempted: Attempted) -> None:
-    """Write the line of one attempt; a status or fault there was not is 0 or empty, never left out."""
+def log_attempt(log: Logger, attempted: Attempted, trace_id: str = "") -> None:
+    """Write the line of one attempt; a status, fault or trace there was not is 0 or empty, never left out."""
     told = {name: getattr(attempted, name) for name in _TOLD}
-    never_absent = {"status": attempted.status or 0, "fault": attempted.fault or ""}
+    never_absent = {"status": attempted.status or 0, "fault": attempted.fault or "", "trace_id": trace_id}
     log.info("delivery.attempted", extra=told | never_absent)
 
 

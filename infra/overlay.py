@@ -40,6 +40,7 @@ def _piece(function: Function, variables: Mapping[str, str]) -> dict[str, Any]:
             "Properties": {"LogGroupName": log_group, "RetentionInDays": {"Ref": "LogRetentionDays"}},
         },
         name: {"DependsOn": [f"{name}LogGroup"], "Properties": _properties(function, variables)},
+        **_attached(function),
     }
     if function.sends:
         resources = merge(resources, _in_network(function))
@@ -54,13 +55,18 @@ def _in_network(function: Function) -> dict[str, Any]:
         "SecurityGroupIds": [{"Ref": "EgressSecurityGroup"}],
         "SubnetIds": [{"Ref": "EgressSubnetA"}, {"Ref": "EgressSubnetB"}],
     }
-    interfaces = [{"Ref": "EgressInterfacesPolicy"}]
-    return {
-        function.logical_id: {"Properties": {"VpcConfig": {"Fn::If": ["InNetwork", where, _NOTHING]}}},
-        function.role_id: {
-            "Properties": {"ManagedPolicyArns": {"Fn::If": ["InNetwork", interfaces, _NOTHING]}}
-        },
-    }
+    return {function.logical_id: {"Properties": {"VpcConfig": {"Fn::If": ["InNetwork", where, _NOTHING]}}}}
+
+
+def _attached(function: Function) -> dict[str, Any]:
+    """Give what a function's role may do besides its own policy, each under a condition."""
+    traces, interfaces = {"Ref": "TracesPolicy"}, {"Ref": "EgressInterfacesPolicy"}
+    traced: Any = [traces]
+    untraced: Any = _NOTHING
+    if function.sends:
+        traced = {"Fn::If": ["InNetwork", [traces, interfaces], [traces]]}
+        untraced = {"Fn::If": ["InNetwork", [interfaces], _NOTHING]}
+    return {function.role_id: {"Properties": {"ManagedPolicyArns": {"Fn::If": ["Traced", traced, untraced]}}}}
 
 
 def _reserved(function: Function) -> str:
@@ -102,7 +108,8 @@ def _properties(function: Function, variables: Mapping[str, str]) -> dict[str, A
     properties: dict[str, Any] = {
         "FunctionName": {"Fn::Sub": f"${{Prefix}}{function.deployed_name}"},
         "ReservedConcurrentExecutions": {"Fn::If": reserved},
-        "Environment": {"Variables": environment | emulator},
+        "Environment": {"Variables": environment | emulator | {"RELAY_TRACES": {"Ref": "Traces"}}},
+        "Tracing": {"Fn::If": ["Traced", "Active", "PassThrough"]},
     }
     return properties | ({"Events": _events(function)} if function.queue else {})
 

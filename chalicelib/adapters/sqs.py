@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -48,11 +48,14 @@ class Queues:
 class SqsBells:
     """Rings lanes on the FIFO queue of their endpoint: its shard, or one apart for how it behaves."""
 
-    def __init__(self, service: JsonService, queues: Queues, shards: int) -> None:
-        """Ring on that many shards."""
+    def __init__(
+        self, service: JsonService, queues: Queues, shards: int, trace_header: Callable[[], str] = str
+    ) -> None:
+        """Ring on that many shards; with each bell goes the trace header of the call that rings it."""
         self._service = service
         self._queues = queues
         self._shards = shards
+        self._trace_header = trace_header
 
     def ring(self, rung: Sequence[Bell]) -> int:
         """Ring each lane on its endpoint's queue; the number of bells lost."""
@@ -97,6 +100,11 @@ class SqsBells:
             }
             for place, each in enumerate(batch)
         ]
+        header = self._trace_header()
+        for each in entries if header else ():
+            each["MessageSystemAttributes"] = {
+                "AWSTraceHeader": {"DataType": "String", "StringValue": header}
+            }
         try:
             answer = self._service.call("SendMessageBatch", QueueUrl=self._queues.url(queue), Entries=entries)
         except (ClientError, BotoCoreError):

@@ -77,9 +77,12 @@ class Batch:
         for visit in visits:
             with self._alone(visit):
                 ready += [visit] if self._peek(visit) else []
+        now_us = self._clock.now_us()
+        for visit in ready:
+            visit.asked_us = visit.asked_us or now_us
         if ready:
             with self._alone(*ready):
-                self._act_on(self._admission.decide(ready, self._clock.now_us()), outbox)
+                self._act_on(self._admission.decide(ready, now_us), outbox)
 
     def _act_on(self, decisions: Decisions, outbox: Outbox) -> None:
         for visit in decisions.opened:
@@ -238,6 +241,7 @@ class Batch:
 
     def _next(self, visit: Visit) -> None:
         visit.round += 1
+        visit.asked_us = 0
         if visit.stuck:
             self._keep(visit, AFTER_FAILURE_S)
         elif not visit.elsewhere and self._goes_on(visit) and visit.round < ROUNDS and self._time_for_more():

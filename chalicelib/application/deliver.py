@@ -105,4 +105,5 @@ def _call(lane: Lane, rung: Sequence[tuple[Bell, str]]) -> Call:
     complete = all(bell.hints for bell, _ in rung)
     receipts = tuple(receipt for _, receipt in rung)
     came_back = any(bell.came_back for bell, _ in rung)
-    return Call(lane, oldest, tuple(hints) if complete else (), receipts, came_back)
+    rung_in = {hint.delivery_id: bell.rung_in for bell, _ in rung if bell.rung_in for hint in bell.hints}
+    return Call(lane, oldest, tuple(hints) if complete else (), receipts, came_back, rung_in)

@@ -48,6 +48,7 @@ from chalicelib.domain.gate import (
 from chalicelib.domain.metrics import ProbeResult
 from chalicelib.domain.outcome import DeathReason, Fault, Outcome, Reply, Verdict, judge
 from chalicelib.domain.request import event_time, without_echo
+from chalicelib.domain.trace import Steps
 
 Arrival = tuple[Owed, Attempt]
 """A delivery whose attempt has succeeded and is in history, with its row as it was before."""
@@ -64,6 +65,7 @@ class Result:
     endpoint: Endpoint
     verdict: Verdict
     step: Step
+    steps: Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +109,13 @@ class Settlement:
         if isinstance(step, Dead) and not step.quiet:
             visit.died = True
             visit.refused |= step.ended.reason is DeathReason.REFUSED
-        return Result(visit, owed, endpoint, verdict, step)
+        times_us = (finished.began_ms * 1000, finished.ended_ms * 1000)
+        steps = Steps(visit.asked_us, sent.turn_us, *times_us, times_us[-1], times_us[-1])
+        return Result(visit, owed, endpoint, verdict, step, steps)
 
     def wave(self, results: Sequence[Result], over: Sequence[Visit]) -> list[Attempted]:
         """Settle what has ended, and the leases of the visits that have nothing left in flight."""
+        settling_us = self.clock.now_us()
         self._disable_gone(results)
         arrived = [each for each in results if isinstance(each.step, Arrived)]
         attempts = [(each.owed, _attempt(each.step)) for each in arrived]
@@ -126,7 +131,8 @@ class Settlement:
         self._close(self._removable(settled), over, now_us)
         self._hold_endpoints(results)
         self._disable_hopeless(over)
-        return [_attempted(each) for each in settled]
+        settled_us = self.clock.now_us()
+        return [_attempted(each, settling_us, settled_us) for each in settled]
 
     def _removable(self, settled: Sequence[Result]) -> list[Arrival]:
         """Say which rows go; those of a lease that has run out its taker may have removed, and counted."""
@@ -331,7 +337,7 @@ def _attempt(step: Step) -> Attempt:
     return attempt
 
 
-def _attempted(result: Result) -> Attempted:
+def _attempted(result: Result, settling_us: int, settled_us: int) -> Attempted:
     attempt = _attempt(result.step)
     match result.step:
         case Arrived():
@@ -357,5 +363,9 @@ def _attempted(result: Result) -> Attempted:
         became,
         reason,
         attempt.queue_ms,
+        attempt.held_ms,
+        attempt.held_for.value if attempt.held_for else "",
         attempt.total_ms,
+        result.steps._replace(settling_us=settling_us, settled_us=settled_us),
+        result.visit.call.rung_in.get(attempt.delivery_id, ""),
     )

@@ -3,6 +3,7 @@
 The only mutable thing of the delivery plane; it lives as long as one batch of bells.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -12,6 +13,7 @@ from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.gate import Claim, Told
 from chalicelib.domain.request import Request
 from chalicelib.domain.sent import Sent
+from chalicelib.domain.trace import Steps
 
 FRESH_MS = 250
 MANY_LANES = 4
@@ -41,7 +43,8 @@ class Stage(StrEnum):
 class Call:
     """The bells of one lane in a batch: when the oldest was rung, the rows they name, their receipts.
 
-    `came_back`: one of them had been given back by a visit that was held.
+    `came_back`: one of them had been given back by a visit that was held. `rung_in`: the trace headers that
+    came with the bells of deliveries, by their ids.
     """
 
     lane: Lane
@@ -49,6 +52,7 @@ class Call:
     hints: tuple[Hint, ...]
     receipts: tuple[str, ...]
     came_back: bool = False
+    rung_in: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self, now_ms: int, trusted_ms: int = FRESH_MS) -> list[Owed]:
         """Give the rows that bells up to that old name, else none: then the store is asked."""
@@ -80,7 +84,8 @@ class Visit:
     look can take, `buried` the dead holder whose attempts this visit has told of; a `stuck` one ends as
     soon as nothing of it is in flight; a `blocked` one is ordered and its first has to be tried again.
     `held`: it was, since it was last let in. `granted` are rows it may still send under its lease, each
-    with the moment (Unix µs) from which it may; `admitted_us` is when it was let in, `last_us` the moment
+    with the moment (Unix µs) from which it may; `asked_us` is when it first had something to ask the gate for
+    in this round, `admitted_us` is when it was let in, `last_us` the moment
     of the last that was started. `died`: under this lease a delivery was given up on, `refused`: for its
     address. `elsewhere`: what sends to its endpoint is another function, to whose queue it is rung on.
     """
@@ -101,6 +106,7 @@ class Visit:
     held: bool = False
     claim: Claim | None = None
     granted: list[tuple[Owed, int]] = field(default_factory=list)
+    asked_us: int = 0
     admitted_us: int = 0
     last_us: int = 0
     sending: dict[str, Underway] = field(default_factory=dict)
@@ -175,9 +181,11 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """One attempt as it is logged and counted; ids and numbers only.
+    """One attempt as it is logged, counted and traced; ids and numbers only.
 
-    `platform_ms` is all that it waited since it was ready, `consumer_ms` what its endpoint took.
+    `platform_ms` is all that it waited since it was ready, `held_ms` how much of that its endpoint was held
+    (`held_for`: why it last was), `consumer_ms` what its endpoint took. `rung_in` is the trace header of its
+    bell.
     """
 
     tenant: str
@@ -193,4 +201,8 @@ class Attempted:
     became: Status
     reason: str
     platform_ms: int
+    held_ms: int
+    held_for: str
     consumer_ms: int
+    steps: Steps
+    rung_in: str = ""

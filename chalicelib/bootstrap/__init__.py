@@ -36,6 +36,8 @@ from chalicelib.bootstrap.delivery import (
     deliver_cloud,
     reconcile,
     sender,
+    trace_header,
+    tracer,
 )
 from chalicelib.bootstrap.ingest import (
     admit_requests,
@@ -162,6 +164,8 @@ __all__ = [
     "step_up",
     "tables",
     "tenants",
+    "trace_header",
+    "tracer",
     "try_endpoint",
     "work",
 ]

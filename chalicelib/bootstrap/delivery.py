@@ -4,6 +4,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from chalicelib import bootstrap
+from chalicelib import settings as configuration
 
 if TYPE_CHECKING:
     from chalicelib.adapters.cloud import CloudSender
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from chalicelib.application.deliver import Deliver
     from chalicelib.application.ports import Sender
     from chalicelib.application.reconcile import Reconcile
+    from chalicelib.application.tracing import Tracer
 
 
 @cache
@@ -41,6 +43,24 @@ def cloud_sender() -> "CloudSender":
     sts = clients.make("sts", attempts=1, timeout_s=of.total_timeout_secs / STEPS)
     limits = SendLimits(of.total_timeout_secs, of.response_max_bytes, of.max_in_flight)
     return CloudSender(Sessions(sts), bootstrap.client_in, limits, BackgroundLoop())
+
+
+@cache
+def tracer() -> "Tracer | None":
+    """Give what writes spans; None, with nothing loaded or opened for it, unless that is switched on."""
+    of = bootstrap.settings()
+    if of.traces == "off":
+        return None
+    from chalicelib.adapters.xray import XrayDaemon
+    from chalicelib.application.tracing import Tracer
+
+    daemon = XrayDaemon(configuration.xray_daemon())
+    return Tracer(daemon, bootstrap.clock(), bootstrap.dice(), of.traces_per_second)
+
+
+def trace_header() -> str:
+    """Give AWS's trace header of the call that this process answers; nothing where there is none."""
+    return configuration.trace_header()
 
 
 @cache

@@ -166,7 +166,9 @@ def bells() -> "SqsBells":
     """Give what rings lanes."""
     from chalicelib.adapters.sqs import SqsBells
 
-    return SqsBells(bootstrap.json_service("sqs"), bootstrap.queues(), bootstrap.settings().shard_count)
+    of = bootstrap.settings()
+    header = str if of.traces == "off" else bootstrap.trace_header
+    return SqsBells(bootstrap.json_service("sqs"), bootstrap.queues(), of.shard_count, header)
 
 
 @cache

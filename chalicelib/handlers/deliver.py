@@ -43,7 +43,7 @@ def handle(
     for failure in report.failures:
         log.error("deliver.lanes_failed", exc_info=failure)
     for attempted in report.attempted:
-        log_attempt(log, attempted)
+        log_attempt(log, attempted, _traced(attempted))
     _count_refusals(report.attempted)
     counted.flush()
     return _answer(records, report.kept)
@@ -52,6 +52,12 @@ def handle(
 def handle_cloud(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
     """Work off a batch of bells of endpoints that are in AWS."""
     return handle(event, context, bootstrap.deliver_cloud)
+
+
+def _traced(attempted: Attempted) -> str:
+    """Write the span of an attempt, if one is wanted, and give the id of its trace."""
+    tracer = bootstrap.tracer()
+    return tracer.tell(attempted, bootstrap.trace_header()) if tracer else ""
 
 
 def _count_refusals(attempts: Iterable[Attempted]) -> None:
@@ -90,7 +96,10 @@ def _note_canaries(queue_arn: str, records: list[dict[str, Any]]) -> None:
 def _as_received(record: dict[str, Any]) -> Bell:
     """Read a bell; one that was given back stands for its whole lane, as the others were deleted."""
     bell = bells.load(record["body"])
-    came_back = int(record["attributes"]["ApproximateReceiveCount"]) > 1
+    attributes = record["attributes"]
+    if "AWSTraceHeader" in attributes:
+        bell = replace(bell, rung_in=attributes["AWSTraceHeader"])
+    came_back = int(attributes["ApproximateReceiveCount"]) > 1
     return replace(bell, hints=(), came_back=True) if came_back else bell
 
 

@@ -32,3 +32,4 @@ def _deliver() -> None:
     from chalicelib.handlers import deliver  # noqa: F401, PLC0415 - as above
 
     bootstrap.log()
+    bootstrap.tracer()

@@ -128,7 +128,7 @@ def test_an_attempt_s_line_has_the_same_keys_whatever_happened(
     relay.event()
     relay.deliver_all()
     told = lines.named("delivery.attempted")
-    names = {field.name for field in fields(Attempted)}
+    names = {field.name for field in fields(Attempted)} - {"steps", "rung_in"}
     assert len(told) == 4
     assert all(names <= line.keys() for line in told)
     outcomes = {(line["status"], line["fault"]) for line in told}

@@ -67,6 +67,7 @@ IN_WORDS = {
         ["10.0.0.5", "proxy.example:3128", "10.0.0.5:0", "10.0.0.5:65536", ":3128", "10.0.0.5:3128\n"],
     ),
     "log_format": ("`json` or `text`", ["json", "text"], ["", "JSON", "text\n"]),
+    "traces": ("`off` or `xray`", ["off", "xray"], ["", "on", "xray\n"]),
     "log_level": ("`DEBUG`, `INFO`, `WARNING` or `ERROR`", ["DEBUG", "ERROR"], ["", "info", "INFO\n"]),
 }
 REFUSED = {

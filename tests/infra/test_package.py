@@ -92,8 +92,8 @@ def test_a_function_has_a_role_of_its_own_with_its_own_policy(
     assert users == [function.logical_id]
     role = of_type(template, ROLE)[function.role_id]
     (attached,) = role["Policies"]
-    # What those of the network may do with their interfaces: tests/infra/test_network.py.
-    assert ("ManagedPolicyArns" in role) is function.sends
+    # The others are there under a condition: tests/infra/test_network.py and test_traces.py.
+    assert set(role["ManagedPolicyArns"]) == {"Fn::If"}
     assert f"/aws/lambda/${{Prefix}}{function.deployed_name}:*" in json.dumps(attached["PolicyDocument"])
     assert '"*"' not in json.dumps(attached["PolicyDocument"])
 
@@ -115,7 +115,7 @@ def test_a_function_is_given_names_and_no_secret(function: Function, template: d
     assert not [name for name in variables if re.search(r"SECRET|PASSWORD|TOKEN|KEY|CREDENTIAL", name)]
     buckets = {"RELAY_PAYLOAD_BUCKET", "RELAY_AUDIT_BUCKET"}
     named = {"RELAY_RESOURCE_PREFIX", "RELAY_NOTICES_TOPIC_ARN", *buckets}
-    assert variables.keys() <= {"AWS_ENDPOINT_URL", *named}
+    assert variables.keys() <= {"AWS_ENDPOINT_URL", "RELAY_TRACES", *named}
     assert variables["AWS_ENDPOINT_URL"]["Fn::If"][:2] == ["OnAws", {"Ref": "AWS::NoValue"}]
 
 

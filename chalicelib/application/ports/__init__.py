@@ -49,6 +49,7 @@ from chalicelib.application.ports.rebuilding import Rebuilding
 from chalicelib.application.ports.replaying import BulkReplaying, Replaying, Walked
 from chalicelib.application.ports.retaining import Expired, Letter, Retaining, Shelf, Stand
 from chalicelib.application.ports.ringing import Bell, Bells, Hint, Receipts
+from chalicelib.application.ports.tracing import Spans
 from chalicelib.application.ports.trusting import (
     Codes,
     Credential,
@@ -115,6 +116,7 @@ __all__ = [
     "SecondFactors",
     "Sender",
     "Shelf",
+    "Spans",
     "Stand",
     "StoredEvent",
     "Subscriber",

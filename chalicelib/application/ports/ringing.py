@@ -23,7 +23,8 @@ class Bell:
 
     One that rings `apart` does not wait behind the lane's other bells: a function that died may
     hold one of those for minutes. `queue` is where its endpoint rings, as far as the ringer knows.
-    One that `came_back` was given back by a visit and stands for its whole lane.
+    One that `came_back` was given back by a visit and stands for its whole lane. `rung_in` is the trace
+    header of whoever rang it, if that was traced.
     """
 
     lane: Lane
@@ -32,6 +33,7 @@ class Bell:
     apart: bool = False
     queue: Queue = Queue.SHARD
     came_back: bool = False
+    rung_in: str = ""
 
 
 class Bells(Protocol):
