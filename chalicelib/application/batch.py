@@ -92,7 +92,7 @@ class Batch:
             self._finish(visit)
         for visit, dead in decisions.dead:
             with self._alone(visit):
-                self._sending.bury(visit, dead)
+                self.attempted += self._sending.bury(visit, dead)
         for visit, hold in decisions.held:
             self._hold(visit, hold)
         admitted = [each.visit for each in decisions.admitted]

@@ -18,7 +18,7 @@ from chalicelib.application.ports import (
 )
 from chalicelib.application.settlement import Arrival, Settlement
 from chalicelib.application.signing_keys import SigningKeys
-from chalicelib.application.visit import TOGETHER_US, Underway, Visit
+from chalicelib.application.visit import TOGETHER_US, Attempted, Underway, Visit
 from chalicelib.domain import gate as gates
 from chalicelib.domain import request as requests
 from chalicelib.domain.chat import message
@@ -87,14 +87,15 @@ class Sending:
                 self._start_alone(visit, _Row(owed, moment_us, now_us), found, outbox, started)
         return started
 
-    def bury(self, visit: Visit, dead: Lease) -> None:
+    def bury(self, visit: Visit, dead: Lease) -> list[Attempted]:
         """Tell of what a dead holder had in flight; the lane is then looked at anew.
 
         Of an ordered lane that was one delivery at most: the first that is still owed.
         """
         held_ms = self.settlement.holding.sum_ms(visit)
-        self.settlement.bury(left_behind(self.work, visit.lane, dead, self.clock.now_ms(), held_ms))
+        told = self.settlement.bury(left_behind(self.work, visit.lane, dead, self.clock.now_ms(), held_ms))
         visit.buried = dead.holder
+        return told
 
     def _start_alone(self, visit: Visit, row: _Row, found: Reread, outbox: Outbox, started: Started) -> None:
         """Start a send; when its body or its secrets cannot be had, what was started goes on."""

@@ -132,7 +132,7 @@ class Settlement:
         self._hold_endpoints(results)
         self._disable_hopeless(over)
         settled_us = self.clock.now_us()
-        return [_attempted(each, settling_us, settled_us) for each in settled]
+        return [_sent(each, settling_us, settled_us) for each in settled]
 
     def _removable(self, settled: Sequence[Result]) -> list[Arrival]:
         """Say which rows go; those of a lease that has run out its taker may have removed, and counted."""
@@ -170,10 +170,13 @@ class Settlement:
             visit.told.clear()
             visit.died = visit.refused = False
 
-    def bury(self, moves: Sequence[tuple[Owed, Again | Dead]]) -> None:
-        """Record deliveries that ended or moved without a send of this visit."""
+    def bury(self, moves: Sequence[tuple[Owed, Again | Dead]]) -> list[Attempted]:
+        """Record what ended or moved without a send of this visit, and give the attempts among it."""
+        told = []
         for (owed, step), made in zip(moves, self.work.move(moves) if moves else (), strict=True):
             self.counting.add(counts.of_move(owed, step) if made else counts.NOTHING)
+            told += [_attempted(owed, step)] if made and step.attempt else []
+        return told
 
     def give_up(self, visit: Visit, owed: Owed, reason: DeathReason) -> None:
         """End a delivery that must not be sent any more."""
@@ -337,9 +340,15 @@ def _attempt(step: Step) -> Attempt:
     return attempt
 
 
-def _attempted(result: Result, settling_us: int, settled_us: int) -> Attempted:
-    attempt = _attempt(result.step)
-    match result.step:
+def _sent(result: Result, settling_us: int, settled_us: int) -> Attempted:
+    told = _attempted(result.owed, result.step)
+    steps = result.steps._replace(settling_us=settling_us, settled_us=settled_us)
+    return replace(told, steps=steps, rung_in=result.visit.call.rung_in.get(told.delivery_id, ""))
+
+
+def _attempted(owed: Owed, step: Step) -> Attempted:
+    attempt = _attempt(step)
+    match step:
         case Arrived():
             became, reason = Status.SUCCEEDED, ""
         case Again():
@@ -347,12 +356,11 @@ def _attempted(result: Result, settling_us: int, settled_us: int) -> Attempted:
         case Dead(ended=ended):
             became, reason = Status.DEAD, ended.reason.value
         case _:
-            assert_never(result.step)
-    lane = result.owed.lane
+            assert_never(step)
     return Attempted(
-        lane.tenant,
-        lane.endpoint_id,
-        lane.name,
+        owed.lane.tenant,
+        owed.lane.endpoint_id,
+        owed.lane.name,
         attempt.delivery_id,
         attempt.event_id,
         attempt.generation,
@@ -366,6 +374,4 @@ def _attempted(result: Result, settling_us: int, settled_us: int) -> Attempted:
         attempt.held_ms,
         attempt.held_for.value if attempt.held_for else "",
         attempt.total_ms,
-        result.steps._replace(settling_us=settling_us, settled_us=settled_us),
-        result.visit.call.rung_in.get(attempt.delivery_id, ""),
     )

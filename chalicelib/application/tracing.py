@@ -26,14 +26,14 @@ class Tracer:
     _lock: Lock = field(default_factory=Lock)
 
     def tell(self, attempted: Attempted, called_in: str = "") -> str:
-        """Write the span of an attempt and give the id of its trace; of one that is not wanted, nothing.
+        """Write the span of an attempt and give the id of its trace; nothing without steps, or if not wanted.
 
         The trace goes on from the one in which its bell was rung, else from that of the function's call
         (`called_in`, AWS's trace header); else it is the delivery's own.
         """
         given = Origin.of_header(attempted.rung_in) or Origin.of_header(called_in)
         origin = given or Origin.of_delivery(attempted.delivery_id)
-        if origin.wanted is False or not self._may_write():
+        if attempted.steps is None or origin.wanted is False or not self._may_write():
             return ""
         one, two, three, four = (trace.span_id(self.dice.bits(SPAN_BITS)) for _ in range(_PARTS))
         self.spans.write(trace.document(origin, (one, two, three, four), attempted.steps, told(attempted)))

@@ -184,8 +184,8 @@ class Attempted:
     """One attempt as it is logged, counted and traced; ids and numbers only.
 
     `platform_ms` is all that it waited since it was ready, `held_ms` how much of that its endpoint was held
-    (`held_for`: why it last was), `consumer_ms` what its endpoint took. `rung_in` is the trace header of its
-    bell.
+    (`held_for`: why it last was), `consumer_ms` what its endpoint took. `steps` are its moments, which nobody
+    knows of one whose holder died. `rung_in` is the trace header of its bell.
     """
 
     tenant: str
@@ -204,5 +204,5 @@ class Attempted:
     held_ms: int
     held_for: str
     consumer_ms: int
-    steps: Steps
+    steps: Steps | None = None
     rung_in: str = ""

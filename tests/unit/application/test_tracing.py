@@ -12,7 +12,8 @@ from chalicelib.domain.trace import Origin, Steps
 from tests.fakes.fixed_clock import FixedClock, LoadedDice
 from tests.fakes.kept_spans import KeptSpans
 from tests.fakes.scripted_sender import status
-from tests.unit.application.world import World, posted
+from tests.unit.application.process import Process
+from tests.unit.application.world import TAKE_OVER_MS, VISIBILITY_MS, World, posted
 
 ROOT, OTHER = "1-5759e988-bd862e3fe1be46a994272793", "1-5759e988-bd862e3fe1be46a994272794"
 PARENT = "53995c3f42cd8ad8"
@@ -30,6 +31,11 @@ class Told:
         self.spans = KeptSpans()
         self.clock = FixedClock()
         self.tracer = Tracer(self.spans, self.clock, LoadedDice(), per_second)
+
+
+def steps_of(attempted: Attempted) -> Steps:
+    assert attempted.steps is not None
+    return attempted.steps
 
 
 def header(root: str, sampled: str = "1") -> str:
@@ -101,15 +107,16 @@ def test_the_steps_of_an_attempt_are_those_of_its_visit(world: World) -> None:
     asked_us = world.clock.now_us()
     report = world.deliver()
     assert report is not None
-    first, *_, last = sorted(report.attempted, key=lambda each: each.steps.sent_us)
-    assert first.steps[:4] == (asked_us, asked_us, asked_us, asked_us + 20_000)
-    assert last.steps.asked_us == asked_us
-    assert last.steps.turn_us - asked_us >= 250_000
+    first, *_, last = sorted(map(steps_of, report.attempted), key=lambda steps: steps.sent_us)
+    assert first[:4] == (asked_us, asked_us, asked_us, asked_us + 20_000)
+    assert last.asked_us == asked_us
+    assert last.turn_us - asked_us >= 250_000
     for each in report.attempted:
-        assert each.steps == each.steps.in_order
-        assert each.steps.answered_us - each.steps.sent_us == each.consumer_ms * 1000 == 20_000
+        steps = steps_of(each)
+        assert steps == steps.in_order
+        assert steps.answered_us - steps.sent_us == each.consumer_ms * 1000 == 20_000
         assert (each.held_for == "rate_limit") == (each.held_ms > 0)
-    assert last.held_ms > 0
+    assert max(each.held_ms for each in report.attempted) > 0
 
 
 def test_a_lane_that_was_held_in_place_asked_before_it_was(world: World) -> None:
@@ -120,8 +127,8 @@ def test_a_lane_that_was_held_in_place_asked_before_it_was(world: World) -> None
     report = world.deliver()
     assert report is not None
     (attempted,) = report.attempted
-    assert attempted.steps.asked_us == asked_us
-    assert attempted.steps.turn_us >= until_ms * 1000
+    assert steps_of(attempted).asked_us == asked_us
+    assert steps_of(attempted).turn_us >= until_ms * 1000
 
 
 def test_a_visit_that_was_only_held_made_no_attempt_and_so_no_span(world: World) -> None:
@@ -134,3 +141,22 @@ def test_a_visit_that_was_only_held_made_no_attempt_and_so_no_span(world: World)
     assert world.sender.sent == []
     world.pass_time(31_000)
     assert len(world.sender.sent) == 1
+
+
+def test_an_attempt_whose_holder_died_is_told_but_has_no_span(world: World) -> None:
+    world.endpoint()
+    (delivery,) = world.deliveries(1)
+    died = Process(world)
+    died.faults.kill_at(1, after=True)
+    world.deliver(died)
+    world.clock.advance(ms=TAKE_OVER_MS)
+    world.run(lambda process: process.reconcile.run(), world.usual)
+    world.clock.advance(ms=VISIBILITY_MS)
+    report = world.deliver()
+    assert report is not None
+    assert [each.outcome for each in report.attempted] == world.outcomes(delivery) == ["unknown", "success"]
+    unknown, _ = report.attempted
+    assert (unknown.became, unknown.attempt, unknown.consumer_ms) == (Status.PENDING, 1, 0)
+    told = Told()
+    assert told.tracer.tell(unknown) == ""
+    assert told.spans.documents == []
