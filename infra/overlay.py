@@ -1,7 +1,7 @@
 """What is laid over the template that `chalice package` writes.
 
 Chalice knows neither partial batch answers, nor queues of the same template, nor caps as parameters; the
-hand-written rest is in merge_template.yaml.
+hand-written rest is in merge_template.yaml. What an operator looks at is made in infra/watching.
 """
 
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from infra.functions import FUNCTIONS, Function
 from infra.template import MERGE, NETWORK, RESOURCES, merge, read
+from infra.watching import alarms, cloudwatch
 
 _NOTHING: Final = {"Ref": "AWS::NoValue"}
 _FROM_TEMPLATE: Final[Mapping[str, Any]] = {
@@ -25,6 +26,7 @@ _FROM_TEMPLATE: Final[Mapping[str, Any]] = {
 def overlay(variables_of: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """Give all of it; `variables_of` names each function's environment variables as configured."""
     pieces = [_piece(function, variables_of.get(function.name, {})) for function in FUNCTIONS]
+    pieces += [alarms.resources(), cloudwatch.resources()]
     return reduce(merge, pieces, reduce(merge, map(read, (NETWORK, MERGE)), read(RESOURCES)))
 
 

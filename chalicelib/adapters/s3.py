@@ -1,5 +1,6 @@
 """Bodies over the inline limit, in S3."""
 
+import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -29,10 +30,10 @@ class S3Payloads:
             raise Unavailable("the payload store failed") from error
 
     def get(self, key: str) -> bytes | None:
-        """Give a body back, or None when it is gone."""
+        """Give a body back, or None when it is gone, or can no longer be read."""
         try:
             return unpacked(self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read())
-        except self._client.exceptions.NoSuchKey:
+        except (self._client.exceptions.NoSuchKey, zlib.error):
             return None
         except (ClientError, BotoCoreError) as error:
             raise Unavailable("the payload store failed") from error

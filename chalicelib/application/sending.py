@@ -20,6 +20,7 @@ from chalicelib.application.settlement import Arrival, Settlement
 from chalicelib.application.signing_keys import SigningKeys
 from chalicelib.application.visit import TOGETHER_US, Attempted, Underway, Visit
 from chalicelib.domain import gate as gates
+from chalicelib.domain import metrics
 from chalicelib.domain import request as requests
 from chalicelib.domain.chat import message
 from chalicelib.domain.chat.platform import OFFICIAL, Origins, is_chat
@@ -112,6 +113,8 @@ class Sending:
         endpoint = found.endpoints.get(visit.gate_key)
         reason = _must_end(owed, stored, endpoint, self.clock.now_ms())
         if reason is not None:
+            if stored is None and reason is DeathReason.EXPIRED:
+                self.settlement.counting.count(metrics.PAYLOADS_LOST)
             self.settlement.give_up(visit, owed, reason)
             return
         if stored is None or endpoint is None or endpoint.state is EndpointState.DISABLED:
@@ -141,9 +144,12 @@ class Sending:
     def _request(self, stored: StoredEvent, endpoint: Endpoint, owed: Owed) -> requests.Request | DeathReason:
         event = stored.event
         body = self.payloads.get(stored.payload_key) if stored.payload_key else event.body
-        reason = unsendable(None if body is None else len(body), self.payload_max)
-        if body is None or reason is not None:
-            return reason or DeathReason.EXPIRED
+        if body is None or len(body) != stored.size:
+            self.settlement.counting.count(metrics.PAYLOADS_LOST)
+            return DeathReason.EXPIRED
+        reason = unsendable(len(body), self.payload_max)
+        if reason is not None:
+            return reason
         whole = replace(event, body=body)
         if in_cloud(endpoint.transport):
             return errands.build(endpoint, whole, owed)

@@ -114,6 +114,11 @@ LEASES_LOST: Final = _counter(
     Part.DELIVERY,
     "Visits that outlived their lease, so that another took it over.",
 )
+PAYLOADS_LOST: Final = _counter(
+    "relay_payloads_lost_total",
+    Part.DELIVERY,
+    "Deliveries whose payload was gone, or not whole, as it was to be sent; they are dead letters.",
+)
 FIRST_ATTEMPT: Final = _histogram(
     "relay_time_to_first_attempt_seconds", Part.DELIVERY,
     "From an event's acceptance to the start of a delivery's first attempt, less what it was held.",
@@ -180,7 +185,7 @@ OVERDUE: Final = _gauge(
 CATALOGUE: Final[tuple[Metric, ...]] = (
     OLDEST_PENDING, DEPTH, IN_FLIGHT, BREAKERS, HELD,
     BELLS, READING_AGE, CANARY_AGE, SCHEDULE_AGE, OVERDUE,
-    ATTEMPTS, DEFERRED, DEAD_LETTERS, BREAKER_TRIPS, PROBES, REFUSED, LEASES_LOST,
+    ATTEMPTS, DEFERRED, DEAD_LETTERS, BREAKER_TRIPS, PROBES, REFUSED, LEASES_LOST, PAYLOADS_LOST,
     FIRST_ATTEMPT, PLATFORM, CONSUMER,
     INGESTED, INGEST_TIME,
     RESCUED, NOTICES, REMOVED,

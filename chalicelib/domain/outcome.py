@@ -125,10 +125,8 @@ _FATAL = {
 }
 
 
-def unsendable(size: int | None, max_bytes: int) -> DeathReason | None:
-    """Say why a stored body must not be sent, in bytes: it is gone (None), or over the limit of today."""
-    if size is None:
-        return DeathReason.EXPIRED
+def unsendable(size: int, max_bytes: int) -> DeathReason | None:
+    """Say why a stored body must not be sent, by its size in bytes: it is over the limit of today."""
     return DeathReason.PAYLOAD_TOO_LARGE if size > max_bytes else None
 
 

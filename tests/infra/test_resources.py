@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from chalicelib.adapters.dynamodb import keys
-from chalicelib.domain.retention import DAY_S
 from infra.template import settle
 from tests.infra.lookup import QUEUE, TABLE, of_type
 
@@ -99,16 +98,6 @@ def test_the_audit_is_found_by_its_hour(on_aws: dict[str, Any]) -> None:
     assert [key["AttributeName"] for key in index["KeySchema"]] == ["export_shard", "export_until"]
 
 
-def test_an_export_that_does_not_come_to_its_end_is_told(on_aws: dict[str, Any]) -> None:
-    silent = of_type(on_aws, "AWS::CloudWatch::Alarm")["AuditExportSilentAlarm"]
-    assert (silent["MetricName"], silent["Statistic"], silent["TreatMissingData"]) == (
-        "audit_export_finished",
-        "Sum",
-        "breaching",
-    )
-    assert silent["Dimensions"] == [{"Name": "prefix", "Value": "relay-"}]
-
-
 def test_the_queues_are_those_of_the_design(on_aws: dict[str, Any]) -> None:
     assert {queue["QueueName"] for queue in of_type(on_aws, QUEUE).values()} == FIFO | STANDARD
 
@@ -188,22 +177,3 @@ def test_every_name_carries_the_prefix(source: dict[str, Any]) -> None:
     ]
     assert len(names) == len(KEYS) + len(FIFO) + len(STANDARD) + 4
     assert all(name.startswith("other-") for name in names)
-
-
-def test_retention_tells_when_nothing_goes_and_when_it_does_not_run(on_aws: dict[str, Any]) -> None:
-    alarms = of_type(on_aws, "AWS::CloudWatch::Alarm")
-    overdue, silent = alarms["RetentionOverdueAlarm"], alarms["RetentionSilentAlarm"]
-    assert (overdue["MetricName"], overdue["Statistic"], overdue["Threshold"]) == (
-        "retention_overdue",
-        "Maximum",
-        1,
-    )
-    assert (silent["MetricName"], silent["Statistic"], silent["TreatMissingData"]) == (
-        "retention_finished",
-        "Sum",
-        "breaching",
-    )
-    for each in (overdue, silent):
-        assert (each["Namespace"], each["Period"]) == ("Relay", DAY_S)
-        assert each["Dimensions"] == [{"Name": "prefix", "Value": "relay-"}]
-        assert each["AlarmName"].startswith("relay-")

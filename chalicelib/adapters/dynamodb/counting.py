@@ -18,7 +18,7 @@ from chalicelib.domain.change import Change, Op, Record, Test
 from chalicelib.domain.counts import Cell, Counts
 from chalicelib.domain.metrics import Kind, Part
 
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 """Raised with every cell that the catalogue gets: a record of a lower one lacks some of them."""
 _CODES: Final = {
     metrics.ATTEMPTS.name: "a",
@@ -28,6 +28,7 @@ _CODES: Final = {
     metrics.PROBES.name: "p",
     metrics.REFUSED.name: "r",
     metrics.LEASES_LOST.name: "l",
+    metrics.PAYLOADS_LOST.name: "b",
     metrics.FIRST_ATTEMPT.name: "F",
     metrics.PLATFORM.name: "P",
     metrics.CONSUMER.name: "C",

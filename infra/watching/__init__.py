@@ -1,0 +1,1 @@
+"""What an operator looks at: alarms and dashboards, made from the catalogue of metrics."""
