@@ -110,7 +110,7 @@ def test_how_a_tenant_s_rows_are_found_is_said_of_every_table() -> None:
     names = [each["Properties"]["TableName"] for each in source.values() if each["Type"].endswith("::Table")]
     described = {name["Fn::Sub"].removeprefix("${Prefix}") for name in names}
     assert described == set(FOUND)
-    assert [table for table, found in FOUND.items() if found is Found.STAYS] == [keys.AUDIT, keys.METRICS]
+    assert [table for table, found in FOUND.items() if found is Found.STAYS] == [keys.AUDIT]
 
 
 def test_every_table_has_something_of_the_tenant_before(world: World) -> None:
