@@ -11,7 +11,7 @@ GATE := tests/unit/domain/test_target.py tests/contract/test_destinations_sent.p
 CODE := $(wildcard app.py) chalicelib infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dev api-restart code relay-node receiver unit test check format gate package bench bench-isolation bench-replays bench-sender bench-node bench-hold bench-sustained bench-sweep cost chaos newcomer rebuild lock clean
+.PHONY: help dev api-restart code relay-node receiver unit test check format gate package deploy destroy bench bench-isolation bench-replays bench-sender bench-node bench-hold bench-sustained bench-sweep cost chaos newcomer rebuild lock clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -58,6 +58,12 @@ format: .venv/ready ## format the code and mend what the linter can mend
 
 package: .venv/ready ## build the CloudFormation template and the archive into build/package
 	@$(RUN) infra.package
+
+deploy: .venv/ready ## bring STAGE=prod to this version and look whether an event arrives (RELEASE=, VERIFY=no, TO=url)
+	@$(RUN) infra.deploy --stage '$(STAGE)' --release '$(RELEASE)' --to '$(TO)' $(if $(filter no,$(VERIFY)),--no-verify)
+
+destroy: .venv/ready ## take STAGE=staging away but for its data (DATA=delete CONFIRM=name for that too)
+	@$(RUN) infra.destroy --stage '$(STAGE)' --data '$(or $(DATA),keep)' --confirm '$(CONFIRM)'
 
 bench: .venv/ready .venv-emulator/ready ## measure throughput into build/bench
 	@$(RUN) tests.bench

@@ -22,6 +22,7 @@ import certifi
 
 from infra import policy, trust
 from infra.archive import make_reproducible
+from infra.deploying.stage import Stage, StageError, load
 from infra.overlay import overlay
 
 ROOT: Final = Path(__file__).parent.parent
@@ -61,25 +62,34 @@ class Package:
         return self.archive.stat().st_size
 
 
-def package(out: Path, *, stage: str = STAGE, architecture: str = "", root: Path = ROOT) -> Package:
-    """Package the app below `root` into `out`, which is made anew.
+def package(out: Path, stage: Stage | None = None, *, architecture: str = "", root: Path = ROOT) -> Package:
+    """Package the app below `root` into `out`, which is made anew; for the stage `prod` unless told.
 
     `architecture` stands in for the configured one: an emulator's functions run on its own machine. Raises
     PackagingFailedError with the tool's words when pip or chalice fails.
     """
-    config = json.loads((root / ".chalice" / "config.json").read_text(encoding="utf-8"))
+    stage = stage or load(STAGE)
+    config = _configured(root, stage)
     config["lambda_architecture"] = architecture or config["lambda_architecture"]
     with tempfile.TemporaryDirectory(prefix="relay-package-") as made:
         staging = Path(made)
         _stage(root, staging, _wheels(root, config["lambda_architecture"]))
         (staging / ".chalice" / "config.json").write_text(json.dumps(config), encoding="utf-8")
         over = staging / "overlay.json"
-        over.write_text(json.dumps(overlay(_variables(config, stage))), encoding="utf-8")
+        over.write_text(json.dumps(overlay(_variables(config, stage.name))), encoding="utf-8")
         shutil.rmtree(out, ignore_errors=True)
-        _chalice(staging, over, out.resolve(), stage)
+        _chalice(staging, over, out.resolve(), stage.name)
     _tidy_template(out / TEMPLATE)
     make_reproducible(out / ARCHIVE)
     return Package(out / TEMPLATE, out / ARCHIVE)
+
+
+def _configured(root: Path, stage: Stage) -> dict[str, Any]:
+    """Give the configuration of this stage alone: its own or the first stage's, with its settings."""
+    config: dict[str, Any] = json.loads((root / ".chalice" / "config.json").read_text(encoding="utf-8"))
+    about = config["stages"].get(stage.name, config["stages"][STAGE])
+    variables = {**about.get("environment_variables", {}), **stage.settings}
+    return {**config, "stages": {stage.name: {**about, "environment_variables": variables}}}
 
 
 def _variables(config: dict[str, Any], stage: str) -> dict[str, dict[str, str]]:
@@ -153,13 +163,13 @@ def _tidy_template(path: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Package as the command line asks and say what came of it."""
     parser = argparse.ArgumentParser(prog="python -m infra.package", description="Package Relay.")
-    parser.add_argument("--stage", default=STAGE, help="a stage of .chalice/config.json")
+    parser.add_argument("--stage", default=STAGE, help="a stage of infra/stages")
     parser.add_argument("--architecture", choices=_MACHINES, default="", help="other than the stage's own")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "package", help="where to write")
     asked = parser.parse_args(arguments)
     try:
-        made = package(asked.out, stage=asked.stage, architecture=asked.architecture)
-    except PackagingFailedError as error:
+        made = package(asked.out, load(asked.stage), architecture=asked.architecture)
+    except (PackagingFailedError, StageError) as error:
         print(error, file=sys.stderr)
         return 1
     print(f"{made.template}\n{made.archive} ({made.archive_bytes / 1e6:.1f} MB)")

@@ -42,13 +42,17 @@ class EmulatorName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Emulator:
-    """One emulator at one address; it may keep things under `state`; `fast` means the mended ministack."""
+    """One emulator at one address; it may keep things under `state`.
+
+    `fast` means ministack with its linear scans mended, `enforcing` one that holds roles to their policies.
+    """
 
     name: EmulatorName
     port: int
     state: Path
     venv: Path
     fast: bool = False
+    enforcing: bool = False
 
     @property
     def endpoint_url(self) -> str:
@@ -105,8 +109,13 @@ class Emulator:
             raise CannotRunError(
                 f"The emulator's environment {self.venv} is missing; `make dev` makes it.", 2
             )
-        launcher = ("-m", "infra.local.ministack_fast") if self.fast else ("-m", "ministack")
-        return (str(python), *launcher)
+        return (str(python), "-m", self._module())
+
+    def _module(self) -> str:
+        """Name the module that runs ministack."""
+        if self.enforcing:
+            return "infra.local.ministack_enforcing"
+        return "infra.local.ministack_fast" if self.fast else "ministack"
 
     def _environment(self) -> Mapping[str, str]:
         if self.name is not EmulatorName.MINISTACK:
@@ -168,12 +177,14 @@ def _theirs(port: int) -> str:
 
 
 @contextmanager
-def running(name: EmulatorName, state: Path, port: int, *, fast: bool = False) -> Iterator[str]:
+def running(
+    name: EmulatorName, state: Path, port: int, *, fast: bool = False, enforcing: bool = False
+) -> Iterator[str]:
     """Run an emulator of one's own for a while and give its endpoint; for tests.
 
     It ends with this process, whatever becomes of it.
     """
-    emulator = Emulator(name, port, state, default_venv(), fast)
+    emulator = Emulator(name, port, state, default_venv(), fast, enforcing)
     logs = state / "logs"
     with Leash() as leash:
         child = emulator.start(leash, logs)

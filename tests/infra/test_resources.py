@@ -1,11 +1,12 @@
 """What resources.yaml promises of everything Relay keeps."""
 
+import re
 from typing import Any
 
 import pytest
 
 from chalicelib.adapters.dynamodb import keys
-from infra.template import settle
+from infra.template import HERE, settle
 from tests.infra.lookup import QUEUE, TABLE, of_type
 
 PAIR = {"pk": "HASH", "sk": "RANGE"}
@@ -36,6 +37,7 @@ FIFO = {
     for name in ("shard-0", "shard-1", "shard-2", "shard-3", "slow", "hot-0", "cloud", "replay")
 }
 STANDARD = {"relay-delayed", "relay-fan-out", "relay-endings", "relay-replays"}
+DELETED_IS_GONE_AFTER_DAYS = 7
 ONLY_HERE = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
 
 
@@ -123,10 +125,22 @@ def test_a_bucket_is_encrypted_private_and_forgets_unfinished_uploads(
     bucket = of_type(on_aws, "AWS::S3::Bucket")[name]
     assert bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
-    (rule,) = bucket["LifecycleConfiguration"]["Rules"]
-    assert rule["Status"] == "Enabled"
-    assert rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"] >= 1
-    assert set(rule) == {"Id", "Status", "AbortIncompleteMultipartUpload"}
+    unfinished, deleted = bucket["LifecycleConfiguration"]["Rules"]
+    assert (unfinished["Status"], deleted["Status"]) == ("Enabled", "Enabled")
+    assert unfinished["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"] >= 1
+    assert set(unfinished) == {"Id", "Status", "AbortIncompleteMultipartUpload"}
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert deleted["NoncurrentVersionExpiration"] == {"NoncurrentDays": DELETED_IS_GONE_AFTER_DAYS}
+    assert deleted["ExpiredObjectDeleteMarker"] is True
+    # What is current stays: it goes when Relay deletes it.
+    assert set(deleted) == {"Id", "Status", "NoncurrentVersionExpiration", "ExpiredObjectDeleteMarker"}
+
+
+def test_the_pages_say_how_long_what_was_deleted_can_be_had_back() -> None:
+    said = f"{DELETED_IS_GONE_AFTER_DAYS} days"
+    for page in ("deployment.md", "operations.md"):
+        text = (HERE.parent / "docs" / page).read_text(encoding="utf-8")
+        assert re.search(rf"version[^.]*{said}", text), page
 
 
 @pytest.mark.parametrize("name", ["payloads", "audit"])
@@ -163,7 +177,7 @@ def test_notices_have_a_topic(on_aws: dict[str, Any]) -> None:
 
 def test_deleting_the_stack_deletes_no_data(source: dict[str, Any]) -> None:
     for about in source["Resources"].values():
-        if about["Type"] in {TABLE, "AWS::S3::Bucket", "AWS::KMS::Key"}:
+        if about["Type"] in {TABLE, "AWS::S3::Bucket", "AWS::KMS::Alias", "AWS::KMS::Key"}:
             assert ONLY_HERE.items() <= about.items()
 
 
