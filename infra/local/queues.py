@@ -1,6 +1,6 @@
 """The event sources' own way to the emulator's queues: four calls of SQS's JSON protocol, as cheap as can be.
 
-On AWS nobody pays for an event source mapping's receives and deletes; here they share two cores with
+On AWS an event source mapping's receives and deletes use no processor of ours; here they share two cores with
 everything else, and boto3 would spend a millisecond on each. Nothing is signed, which only an emulator takes:
 the credentials it is shown say just which account and region are meant.
 """

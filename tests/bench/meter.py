@@ -6,11 +6,13 @@ bytes that came, since what an emulator says of reads is not to be trusted.
 """
 
 import math
+import os
 import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -123,6 +125,16 @@ class _Question:
 def read_units(size: int) -> int:
     """Give the units of a strongly consistent read of so many bytes; nothing is read for nothing."""
     return max(1, math.ceil(size / READ_UNIT_BYTES))
+
+
+def thread_cpu_s(native_id: int) -> float:
+    """Read what a thread of this process has used of the CPU; 0 when it is gone."""
+    try:
+        told = Path(f"/proc/self/task/{native_id}/stat").read_text()
+    except OSError:
+        return 0.0
+    fields = told.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _ask(

@@ -94,13 +94,21 @@ def _requests(load: Load, seconds: float) -> Iterator[tuple[bytes, int]]:
         yield whole.encode(), load.in_a_request
 
 
+def cpu_by_part(costs: Costs, own_s: float) -> dict[str, float]:
+    """Part the CPU by process; that of the workers into functions and what plays Lambda's event source."""
+    used = dict(costs.cpu_s)
+    workers_s = used.pop("workers")
+    functions_s = min(workers_s, costs.functions_cpu_s)
+    return {**used, "functions": functions_s, "event source": workers_s - functions_s, "producer": own_s}
+
+
 def _figures(posted: Posted, log: list[dict[str, Any]], costs: Costs, own_s: float) -> dict[str, Any]:
     accepted = accepted_ids(posted)
     arrivals = [each for each in log if each["delivery_id"] in accepted]
     good = {each["delivery_id"] for each in arrivals if each["verified"]}
     waits = [inside_ms(each) for each in arrivals]
     took_s = max((each["received_at"] for each in arrivals), default=0.0) / 1_000 - posted.began_s
-    cpu_s = {**costs.cpu_s, "producer": own_s}
+    cpu_s = cpu_by_part(costs, own_s)
     count = max(1, len(good))
     ingest = costs.used.get("api_handler", Usage())
     return {

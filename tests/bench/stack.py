@@ -38,6 +38,7 @@ class Costs:
     admitted: int = 0
     granted: int = 0
     log_bytes: int = 0
+    functions_cpu_s: float = 0.0
 
     def since(self, earlier: "Costs") -> "Costs":
         """Give what was used in between."""
@@ -47,6 +48,7 @@ class Costs:
             self.admitted - earlier.admitted,
             self.granted - earlier.granted,
             self.log_bytes - earlier.log_bytes,
+            self.functions_cpu_s - earlier.functions_cpu_s,
         )
 
     @property
@@ -158,7 +160,8 @@ class BenchStack:
             totals.update(counts)
         logs = (self.state / "relay" / "logs").glob("*.log")
         log_bytes = sum(path.stat().st_size for path in logs if path.stem in FUNCTIONS)
-        return Costs(cpu_s, used, totals["admitted"], totals["granted"], log_bytes)
+        visits = (totals["admitted"], totals["granted"])
+        return Costs(cpu_s, used, *visits, log_bytes, totals["functions_cpu_s"])
 
     def _children(self) -> dict[str, int]:
         children: dict[str, int] = json.loads((self.state / "relay" / "dev.json").read_text())["children"]
