@@ -124,7 +124,7 @@ def _api() -> Function:
         "ReplaysTable": (GET, PUT),
         "AuditTable": (QUERY, PUT),
         "PurgesTable": (GET, PUT),
-        "MetricsTable": (GET, *COUNT),
+        "MetricsTable": (GET, SCAN, *COUNT),
     }
     grants = (
         *_tables(tables),
@@ -313,7 +313,7 @@ def _purge() -> Function:
 def _measure() -> Function:
     """Read what the whole installation is like, and send a canary through each shard."""
     grants = (
-        *_tables({"MetricsTable": (GET, *NOTE), "GatesTable": (GET,), "OwedTable": (QUERY,)}),
+        *_tables({"MetricsTable": (GET, SCAN, *NOTE), "GatesTable": (GET,), "OwedTable": (QUERY,)}),
         Grant("GatesTable", (QUERY,), "/index/armed"),
         *_queues(("sqs:SendMessage",), *SHARDS),
         *_queues(("sqs:GetQueueAttributes", "sqs:GetQueueUrl"), *LANE_QUEUES),

@@ -134,7 +134,15 @@ def test_a_record_that_cannot_be_made_gives_the_counts_back() -> None:
     assert counted(tables) == ARRIVED
 
 
+def test_what_stands_beside_counters_is_not_counted(tables: Tables) -> None:
+    counters = DynamoCounters(tables, 0)
+    before = counters.read()
+    others = (keys.gauges(), keys.canary("shard-0.fifo"), keys.run("notify"), keys.reported())
+    tables.together([Put(key, {"a": 7}) for key in others])
+    assert counters.read() == before
+
+
 def test_all_that_is_counted_is_read_in_one_call() -> None:
     tables = MemoryTables()
     DynamoCounters(tables, 0).read()
-    assert tables.faults.steps == [Step("get")]
+    assert tables.faults.steps == [Step("walk")]

@@ -308,6 +308,12 @@ def counters(part: str, shard: int) -> Key:
     return Key(METRICS, f"counters#{part}#{shard:02d}")
 
 
+def counted_part(pk: str) -> str:
+    """Say which part of the catalogue a record of the metrics counts; empty for what counts none."""
+    kind, _, rest = pk.partition("#")
+    return rest.partition("#")[0] if kind == "counters" else ""
+
+
 def relay_node(node_id: str) -> Key:
     """Name the row of a relay node's lease."""
     return Key(REGISTRY, NODES, node_id)
