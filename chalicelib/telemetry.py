@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from typing import Any, Final
 
@@ -78,23 +78,3 @@ def log_attempt(log: Logger, attempted: Attempted, trace_id: str = "") -> None:
     told = {name: getattr(attempted, name) for name in _TOLD}
     never_absent = {"status": attempted.status or 0, "fault": attempted.fault or "", "trace_id": trace_id}
     log.info("delivery.attempted", extra=told | never_absent)
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Counts that CloudWatch makes metrics of: whose (the resources' prefix) and when (Unix ms)."""
-
-    prefix: str
-    at_ms: int
-    counts: Mapping[str, int]
-
-
-def log_measured(log: Logger, message: str, told: Mapping[str, int], measured: Measured) -> None:
-    """Write one line that CloudWatch reads metrics out of, in its embedded metric format."""
-    about = {
-        "Namespace": "Relay",
-        "Dimensions": [["prefix"]],
-        "Metrics": [{"Name": name, "Unit": "Count"} for name in measured.counts],
-    }
-    embedded = {"Timestamp": measured.at_ms, "CloudWatchMetrics": [about]}
-    log.info(message, extra={**told, **measured.counts, "prefix": measured.prefix, "_aws": embedded})

@@ -1,6 +1,6 @@
 """The deliver functions: bells in, a partial batch answer out."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +9,8 @@ from chalicelib.application.batch import AFTER_FAILURE_S
 from chalicelib.application.deliver import Deliver, calls_of
 from chalicelib.application.ports import Bell, Unavailable
 from chalicelib.application.visit import Attempted
-from chalicelib.domain.outcome import Fault
 from chalicelib.handlers import counted
-from chalicelib.telemetry import Measured, log_attempt, log_measured
+from chalicelib.telemetry import log_attempt
 from chalicelib.wire import bell as bells
 from chalicelib.wire.bell import NotABellError
 
@@ -44,7 +43,6 @@ def handle(
         log.error("deliver.lanes_failed", exc_info=failure)
     for attempted in report.attempted:
         log_attempt(log, attempted, _traced(attempted))
-    _count_refusals(report.attempted)
     counted.flush()
     return _answer(records, report.kept)
 
@@ -58,16 +56,6 @@ def _traced(attempted: Attempted) -> str:
     """Write the span of an attempt, if one is wanted, and give the id of its trace."""
     tracer = bootstrap.tracer()
     return tracer.tell(attempted, bootstrap.trace_header()) if tracer else ""
-
-
-def _count_refusals(attempts: Iterable[Attempted]) -> None:
-    """Make a metric of the requests that were refused, each before a connection was made."""
-    refused = sum(each.fault == Fault.REFUSED for each in attempts)
-    if refused:
-        measured = Measured(
-            bootstrap.settings().resource_prefix, bootstrap.clock().now_ms(), {"deliveries_refused": refused}
-        )
-        log_measured(bootstrap.log(), "delivery.refused", {}, measured)
 
 
 def _bells(records: list[dict[str, Any]]) -> list[tuple[Bell, str]]:

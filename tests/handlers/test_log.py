@@ -37,7 +37,7 @@ def calls(name: str) -> Iterator[ast.Call]:
 
 def written() -> set[str]:
     """Name the messages of all lines that the functions can write."""
-    found = {ast.unparse(node.args[1]) for node in calls("log_measured")}
+    found: set[str] = set()
     whats = {ast.literal_eval(node.args[1]) for node in calls("work_off")}
     for node in (node for level in LEVELS for node in calls(level)):
         said = ast.unparse(node.args[0])

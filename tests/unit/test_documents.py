@@ -74,6 +74,12 @@ def test_every_metric_that_is_named_exists(page: Path) -> None:
     assert plain <= known
 
 
+def test_the_page_on_operations_tells_what_every_metric_is_good_for() -> None:
+    page = (DOCS / "operations.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `(relay_[a-z_]+)` \| (?:`([a-z_]+)` )?\|", page, re.MULTILINE))
+    assert told == {metric.name: metric.label for metric in metrics.CATALOGUE}
+
+
 def test_the_architecture_has_every_function() -> None:
     page = (DOCS / "architecture.md").read_text(encoding="utf-8").replace("` … `", "`, `")
     named = set(re.findall(r"`([a-z][a-z_0-9]*)`", page))
