@@ -160,6 +160,15 @@ def test_a_canary_goes_through_each_shard_and_is_no_bell(provisioned: Provisione
     assert canaries.most_in_flight() == 1
 
 
+def test_f141_what_is_worked_on_is_counted_and_what_waits_is_not(provisioned: Provisioned) -> None:
+    service = json_service("sqs", provisioned.endpoint_url)
+    canaries = SqsCanaries(service, Queues(service, provisioned.prefix), shards(2))
+    assert canaries.ring(NOW_MS) == 0
+    assert canaries.most_in_flight() == 0
+    service.call("ReceiveMessage", QueueUrl=provisioned.queues["shard-1"])
+    assert canaries.most_in_flight() == 1
+
+
 def test_a_queue_without_messages_has_none_in_flight(canaries: Canaries) -> None:
     assert canaries.most_in_flight() == 0
     assert canaries.ring(NOW_MS) == 0

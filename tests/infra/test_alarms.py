@@ -11,6 +11,8 @@ from infra.watching.alarms import ALARMS, PROMISES, Alarm
 from tests.infra.lookup import of_type
 
 ALARM = "AWS::CloudWatch::Alarm"
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PROMISED = ARCHITECTURE.partition("## What is promised\n")[2].partition("\n## ")[0] + "\n"
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 ENTRY = re.compile(r"^### Alarm: ([a-z-]+)$\n(.*?)(?=^#)", re.MULTILINE | re.DOTALL)
 ENTRIES = dict(ENTRY.findall(OPERATIONS + "\n#"))
@@ -20,6 +22,17 @@ each_alarm = pytest.mark.parametrize("alarm", ALARMS, ids=lambda each: each.name
 
 def test_every_promise_has_an_alarm_that_names_it() -> None:
     assert {each.promise for each in ALARMS} == {0, *PROMISES}
+
+
+def test_the_promises_are_those_of_the_architecture() -> None:
+    assert {int(number): promise for number, promise in GUARANTEE.findall(PROMISED)} == PROMISES
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+def test_the_architecture_names_the_alarms_of_a_promise(promise: int) -> None:
+    (said,) = re.findall(rf"^{promise}\. \*\*.*\n(?:   .*\n)*", PROMISED, re.MULTILINE)
+    alarms = re.findall(r"`([a-z-]+)`", said.partition("Alarm")[2])
+    assert alarms == [each.name for each in ALARMS if each.promise == promise]
 
 
 def test_the_template_has_these_alarms_and_no_other(template: dict[str, Any]) -> None:

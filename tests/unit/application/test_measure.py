@@ -47,7 +47,7 @@ def test_a_gauge_is_told_for_every_value_of_the_catalogue(reporter: Reporter) ->
 
 
 @pytest.mark.parametrize("late_ms", [0, 61_000, 2 * HOUR_MS])
-def test_the_oldest_due_delivery_is_as_old_as_it_has_been_due(reporter: Reporter, late_ms: int) -> None:
+def test_f077_the_oldest_due_delivery_is_as_old_as_it_has_been_due(reporter: Reporter, late_ms: int) -> None:
     world = reporter.world
     forgotten(world, 3)
     began_ms = world.owed()[0].ready_ms
