@@ -56,7 +56,7 @@ class Prices:
 def used_lines(prices: Prices, counted: Mapping[str, Any]) -> list[Line]:
     """Price what functions used: units, requests and milliseconds, and what starts them."""
     used = {name: Usage(usage) for name, usage in counted["used"].items()}
-    total = sum(used.values(), Usage())
+    total = together(counted)
     polled = polled_requests(used)
     fifo, standard = (_queue_calls(total, kind) + polled[kind] for kind in ("fifo", "standard"))
     return [
@@ -72,6 +72,11 @@ def used_lines(prices: Prices, counted: Mapping[str, Any]) -> list[Line]:
         prices.line("s3 get", total["call s3 GetObject"]),
         prices.line("kms request", amount(total, "call kms ")),
     ]  # fmt: skip
+
+
+def together(counted: Mapping[str, Any]) -> Usage:
+    """Give what all functions used together."""
+    return sum((Usage(usage) for usage in counted["used"].values()), Usage())
 
 
 def log_lines(prices: Prices, counted: Mapping[str, Any]) -> list[Line]:

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from chalicelib.domain.metrics import CATALOGUE
+from chalicelib.domain.reporting import SERIES
+from infra.watching import cloudwatch
+from infra.watching.alarms import ALARMS
 from tests.bench import billing, cost_cases
 from tests.bench.billing import Line, Prices
 from tests.bench.page import put_between, table
@@ -30,8 +32,8 @@ def main() -> int:
     counted = json.loads(cost_cases.TARGET.read_text()) if cost_cases.TARGET.exists() else cost_cases.run()
     listed = json.loads(PRICES.read_text())
     prices = Prices(listed)
-    cases = {name: _case(prices, case) for name, case in counted["cases"].items()}
-    idle = _idle(prices, counted["idle"])
+    cases = {name: case_bill(prices, case) for name, case in counted["cases"].items()}
+    idle = idle_bill(prices, counted["idle"])
     figures = {
         "usd_per_million_full_batches": cases[FULL]["usd"],
         "most_usd_per_million": MOST_PER_MILLION,
@@ -49,7 +51,7 @@ def main() -> int:
     return int(cases[FULL]["usd"] > MOST_PER_MILLION or idle["usd"] > MOST_A_MONTH)
 
 
-def _case(prices: Prices, case: Mapping[str, Any]) -> dict[str, Any]:
+def case_bill(prices: Prices, case: Mapping[str, Any]) -> dict[str, Any]:
     deliveries = case["deliveries"]
     parts = {
         "items": [*billing.used_lines(prices, case), *billing.log_lines(prices, case)],
@@ -64,14 +66,13 @@ def _case(prices: Prices, case: Mapping[str, Any]) -> dict[str, Any]:
         **{name: _plain(lines) for name, lines in scaled.items()},
         "write_units": {
             name.removeprefix("write relay-"): round(units / deliveries, 2)
-            for usage in case["used"].values()
-            for name, units in usage.items()
+            for name, units in billing.together(case).items()
             if name.startswith("write ")
         },
     }
 
 
-def _idle(prices: Prices, idle: Mapping[str, Any]) -> dict[str, Any]:
+def idle_bill(prices: Prices, idle: Mapping[str, Any]) -> dict[str, Any]:
     """Price a month in which nothing is posted; what watches, keys and addresses is apart."""
     resources = "".join(Path(each).read_text() for each in TEMPLATES)
     hours = billing.HOURS_A_MONTH
@@ -79,13 +80,12 @@ def _idle(prices: Prices, idle: Mapping[str, Any]) -> dict[str, Any]:
         prices.line(f"sqs {kind} request", billing.empty_polls(kind), f"empty polls of {kind} queues")
         for kind in ("fifo", "standard")
     ]
-    series = sum(len(each.values) for each in CATALOGUE)
     table_keys = _count(resources, "DynamoDB::Table") * billing.KMS_TABLE_CALLS_A_MONTH
     apart = [
         *billing.log_lines(prices, idle),
-        prices.line("cloudwatch metric-month", series),
-        prices.line("cloudwatch alarm-month", _count(resources, "CloudWatch::Alarm")),
-        prices.line("cloudwatch dashboard-month", _count(resources, "CloudWatch::Dashboard")),
+        prices.line("cloudwatch metric-month", SERIES),
+        prices.line("cloudwatch alarm-month", len(ALARMS)),
+        prices.line("cloudwatch dashboard-month", len(cloudwatch.resources()["Resources"])),
         prices.line("kms key-month", _count(resources, "KMS::Key")),
         prices.line("kms request", table_keys, "kms requests for the tables' keys"),
         prices.line("nat gateway hour", _count(resources, "EC2::NatGateway") * hours),

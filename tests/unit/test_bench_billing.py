@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from infra.functions import FUNCTIONS
+from infra.watching.alarms import ALARMS
 from tests.bench import billing, cost
 from tests.bench.billing import MINUTES_A_MONTH, Prices
 from tests.bench.meter import Meter, amount, read_units
@@ -100,6 +101,24 @@ def test_a_row_is_kept_until_it_expires() -> None:
     case = counted() | {"kept": {"events": {"rows": 0, "bytes": 0}, "history": {"rows": 1, "bytes": 900}}}
     kept = billing.kept_lines(PRICES, case)[0]
     assert kept.amount == pytest.approx(1_000 * 90 / 30.4 / 1e9)
+
+
+def test_an_idle_month_lists_apart_what_watches_keys_and_addresses() -> None:
+    idle = cost.idle_bill(PRICES, counted(reconcile={"invocations": MINUTES_A_MONTH}))
+    apart = {line["what"]: line["amount"] for line in idle["apart"]}
+    assert apart["cloudwatch alarm-month"] == len(ALARMS)
+    assert apart["cloudwatch dashboard-month"] == apart["kms key-month"] == 1
+    assert apart["nat gateway hour"] == apart["public IPv4 hour"] == 2 * billing.HOURS_A_MONTH
+    assert not {line["what"] for line in idle["items"]} & set(apart)
+    assert idle["usd"] < idle["usd_apart"]
+
+
+def test_a_bill_is_the_sum_of_its_items_and_shows_what_is_kept_and_sent_beside_them() -> None:
+    case = counted(api_handler={"write relay-owed Put": 150.0}, fan_out={"write relay-owed Put": 50.0})
+    bill = cost.case_bill(PRICES, case | {"log_bytes": 100_000})
+    assert bill["usd"] == pytest.approx(sum(line["usd"] for line in bill["items"]), abs=0.01)
+    assert bill["write_units"] == {"owed Put": 2.0}
+    assert bill["usd_traffic"] > 0
 
 
 @pytest.mark.parametrize("size, units", [(0, 1), (1, 1), (4_096, 1), (4_097, 2), (8_193, 3)])
