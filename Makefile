@@ -11,7 +11,7 @@ GATE := tests/unit/domain/test_target.py tests/contract/test_destinations_sent.p
 CODE := $(wildcard app.py) chalicelib infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dev api-restart code relay-node receiver unit test check format gate package deploy destroy bench bench-isolation bench-replays bench-sender bench-node bench-hold bench-sustained bench-sweep cost chaos newcomer rebuild lock clean
+.PHONY: help dev api-restart code relay-node receiver unit test check format gate package deploy destroy bench bench-isolation bench-replays bench-sender bench-node bench-hold bench-sustained bench-sweep cost simulate chaos newcomer rebuild lock clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -91,6 +91,9 @@ bench-sweep: .venv/ready .venv-emulator/ready ## walk lanes, pollers, slow recei
 
 cost: .venv/ready .venv-emulator/ready ## reckon dollars per million deliveries and per idle month (counts first: 4 minutes)
 	@$(RUN) tests.bench.cost
+
+simulate: .venv/ready ## simulate 40,000 endpoints and write docs/scale.md (15 minutes; ARGS=--page for the page alone)
+	@$(RUN) tests.simulation $(ARGS)
 
 chaos: .venv/ready .venv-emulator/ready .venv-chaos/ready ## kill, empty and break things while events flow, and see what was kept (10 minutes)
 	@$(RUN) tests.bench.chaos

@@ -135,6 +135,8 @@ def headers(identity: Mapping[str, str], event: Event, owed: Owed, agent: str) -
 
 def without_echo(reply: Reply, request: Request) -> Reply:
     """Give a reply as it may be kept: what it echoes of its request's secrets is masked."""
+    if not reply.body and not reply.detail:
+        return reply
     confidential = request.confidential
     detail = masked(reply.detail.encode(), confidential).decode()
     return replace(reply, body=masked(reply.body, confidential, cut=reply.truncated), detail=detail)

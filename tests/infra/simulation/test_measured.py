@@ -1,0 +1,24 @@
+"""The simulation finds what was measured on one machine, and what arithmetic says of one gate."""
+
+from tests.simulation.measured import CASES, one_gate, simulate
+from tests.simulation.sweeping import sweep_s
+
+
+def test_deliveries_wait_for_their_gate_as_long_as_arithmetic_says() -> None:
+    paced = one_gate()
+    assert paced.early == 0
+    assert paced.sent >= paced.could * 0.95
+    assert abs(paced.found_mean_ms / paced.expected_mean_ms - 1) <= 0.02
+    assert paced.late_at_most_ms <= 2_000
+
+
+def test_a_busy_case_of_the_load_test_comes_out_about_as_it_was_measured() -> None:
+    case = CASES["8 endpoints, in tens"]
+    found = simulate(case)
+    assert abs(found["write units a delivery"] / case.measured["write units a delivery"] - 1) <= 0.05
+    assert abs(found["rows a visit"] / case.measured["rows a visit"] - 1) <= 0.35
+    assert abs(found["calls a delivery"] / case.measured["calls a delivery"] - 1) <= 0.5
+
+
+def test_a_sweep_takes_as_long_as_there_are_armed_endpoints() -> None:
+    assert 9 <= sweep_s(2_000) / sweep_s(200) <= 11
