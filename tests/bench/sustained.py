@@ -16,7 +16,7 @@ from tests.bench.saturate import Load, saturate
 TARGET = Path("build/bench/sustained.json")
 SECONDS = float(os.environ.get("RELAYBENCH_SUSTAINED_S", "60"))
 ENDPOINTS = tuple(map(int, os.environ.get("RELAYBENCH_SUSTAINED_ENDPOINTS", "8,200").split(",")))
-UNDER_WAY = int(os.environ.get("RELAYBENCH_UNDER_WAY", "120"))
+UNDER_WAY = int(os.environ.get("RELAYBENCH_UNDER_WAY", "200"))
 LEAST_PER_S = 400
 MOST_P99_MS = 1_000
 OTHERS_SHARE = 0.6
