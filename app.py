@@ -102,6 +102,12 @@ def end_overlap(endpoint_id: str) -> Response:
     return handlers.http.answer(app, handlers.endpoints.end_overlap, endpoint_id=endpoint_id)
 
 
+@app.route("/v1/endpoints/{endpoint_id}/tunnel-token", methods=["POST"], content_types=ANY_TYPE)
+def make_tunnel_token(endpoint_id: str) -> Response:
+    """Let a machine listen at a tunnel."""
+    return handlers.http.answer(app, handlers.endpoints.tunnel_token, endpoint_id=endpoint_id)
+
+
 @app.route("/v1/endpoints/{endpoint_id}/public-key", methods=["GET"])
 def get_public_keys(endpoint_id: str) -> Response:
     """Show an endpoint's public keys."""

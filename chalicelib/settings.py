@@ -66,6 +66,7 @@ Seconds = Annotated[int, Field(ge=1, le=86_400)]
 Port = Annotated[int, Field(ge=1, le=65_535)]
 Proxy = Annotated[tuple[str, Port] | None, BeforeValidator(_proxy)]
 Origin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~-]+)*$", max_length=256)]
+NodeUrl = Annotated[str, Field(pattern=r"^(https?://[A-Za-z0-9.:\[\]-]+)?$", max_length=256)]
 Ports = Annotated[frozenset[Port] | None, BeforeValidator(_ports)]
 
 
@@ -105,6 +106,7 @@ class Settings(BaseModel):
     notice_window_secs: Seconds = 3_600
     notice_outage_secs: Seconds = 900
     outbound_proxy: Proxy = None
+    node_url: NodeUrl = ""
     telegram_origin: Origin = OFFICIAL.telegram
     discord_origin: Origin = OFFICIAL.discord
     slack_origin: Origin = OFFICIAL.slack

@@ -125,6 +125,7 @@ def _api() -> Function:
         "AuditTable": (QUERY, PUT),
         "PurgesTable": (GET, PUT),
         "MetricsTable": (GET, SCAN, *COUNT),
+        "RegistryTable": (INSERT_ALONE,),
     }
     grants = (
         *_tables(tables),
@@ -148,6 +149,7 @@ def _deliver(name: str, queue: str, most: int) -> Function:
         "StatsTable": (INSERT_ALONE,),
         "AuditTable": (PUT,),
         "MetricsTable": COUNT_AND_NOTE,
+        "RegistryTable": (INSERT_ALONE,),
     }
     grants = (
         *_tables(tables),
@@ -160,9 +162,9 @@ def _deliver(name: str, queue: str, most: int) -> Function:
 
 
 def _deliver_cloud() -> Function:
-    """Send to AWS accounts of others by roles of theirs: alone among all, and no secret of any endpoint."""
+    """Send to AWS accounts of others by roles of theirs: alone among all, and by no secret or tunnel."""
     of = _deliver("deliver_cloud", "CloudQueue", 20)
-    kept = tuple(each for each in of.grants if each.resource != "SecretsKey")
+    kept = tuple(each for each in of.grants if each.resource not in {"SecretsKey", "RegistryTable"})
     return replace(of, grants=(*kept, Grant(ROLES_OF_OTHERS, ("sts:AssumeRole",))))
 
 

@@ -20,6 +20,7 @@ from chalicelib.domain.endpoint import (
     Backlog,
     Endpoint,
     EndpointState,
+    Transport,
 )
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import Secret
@@ -101,6 +102,8 @@ class ManageEndpoints:
 
     def _beside(self, endpoint: Endpoint) -> tuple[str, ...]:
         """Name those of a tenant's newest endpoints that lead to where a new one does."""
+        if endpoint.transport is Transport.TUNNEL:
+            return ()
         newest = self.store.page(endpoint.tenant, "", LOOKED_AT_MAX).items
         return tuple(each.id for each in newest if target.same_place(each.url, endpoint.url))
 
@@ -144,6 +147,8 @@ class ManageEndpoints:
             arn = cloud.address(new.transport, new.url)
             cloud.check_role(new.role, arn)
             return replace(new, url=arn)
+        if new.transport is Transport.TUNNEL:
+            return new
         if not platform.is_chat(new.transport):
             return replace(new, url=target.parse_target(new.url, self.policy).url)
         address = platform.address(new.transport, new.url)

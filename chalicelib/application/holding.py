@@ -38,11 +38,11 @@ class Holding:
         if change is not None:
             self.keeper.change(visit, change)
 
-    def asked(self, visit: Visit, until_us: int) -> None:
-        """Hold an endpoint until the moment that it asked for."""
+    def asked(self, visit: Visit, until_us: int, reason: HoldReason = HoldReason.RATE_LIMIT) -> None:
+        """Hold an endpoint until the moment that it asked for, or until which nobody listens."""
         gate = self.keeper.of(visit)
         if gate is not None:
-            gate = self.keeper.change(visit, gates.hold_asked(gate, until_us, self.clock.now_us()))
+            gate = self.keeper.change(visit, gates.hold_asked(gate, until_us, self.clock.now_us(), reason))
         if gate is None or gate.hold_until < until_us:
             self.keeper.change(visit, gates.hold_until(until_us))
 

@@ -98,7 +98,9 @@ class Inspect:
         headers = requests.again(sent, event, owed, MASK)
         if body.shown is BodyShown.GONE:
             headers = _but_of_the_body(headers)
-        return Shown(sent.url, (("Host", urlsplit(sent.url).netloc), *headers), body)
+        host = urlsplit(sent.url).netloc
+        # Through a tunnel the listener writes its own server's name.
+        return Shown(sent.url, ((("Host", host), *headers) if host else headers), body)
 
     def _message(self, sent: Sent, event: Event, body: Body) -> Shown:
         """Show what a chat was told, written again from the payload as far as that may be seen."""

@@ -41,6 +41,7 @@ from chalicelib.domain.gate import (
     Breaker,
     Claim,
     Gate,
+    HoldReason,
     Leaving,
     Rules,
     Told,
@@ -53,6 +54,8 @@ from chalicelib.domain.trace import Steps
 Arrival = tuple[Owed, Attempt]
 """A delivery whose attempt has succeeded and is in history, with its row as it was before."""
 TRIES = 4
+UNHEARD_US = 60 * gates.SECOND
+"""How long an endpoint is held to which nobody listens, unless somebody comes before."""
 TIMEOUTS = frozenset({Fault.TIMEOUT, Fault.CONNECT_TIMEOUT})
 
 
@@ -86,9 +89,11 @@ class Settlement:
         """Take a finished send out of its visit and decide what it means; None: it never began."""
         sent = visit.sending.pop(finished.key)
         owed, endpoint = sent.owed, sent.endpoint
-        if not finished.begun:
+        if not finished.begun or finished.reply.unheard:
             visit.more = True
             visit.stop()
+            if finished.reply.unheard:
+                self.holding.asked(visit, self.clock.now_us() + UNHEARD_US, HoldReason.NO_LISTENER)
             return None
         reply = without_echo(finished.reply, sent.request)
         now = datetime.fromtimestamp(finished.ended_ms / 1000, UTC)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from chalicelib.application.rotate import RotateKeys
     from chalicelib.application.showing import Showing
     from chalicelib.application.try_endpoint import TryEndpoint
+    from chalicelib.application.tunnels import ListenAt, ListenerCame, Tunnels
 
 
 @cache
@@ -144,3 +145,28 @@ def order_purges() -> "OrderPurges":
     from chalicelib.application.purge import OrderPurges
 
     return OrderPurges(bootstrap.purging(), bootstrap.endpoints(), bootstrap.clock(), bootstrap.dice())
+
+
+@cache
+def tunnels() -> "Tunnels":
+    """Give what makes and looks at tickets of tunnels."""
+    from chalicelib.adapters.dynamodb.tickets import DynamoTickets
+    from chalicelib.application.tunnels import Tunnels
+
+    return Tunnels(DynamoTickets(bootstrap.tables()), bootstrap.clock(), bootstrap.dice())
+
+
+@cache
+def listen_at() -> "ListenAt":
+    """Give the use case that lets a machine listen at a tunnel."""
+    from chalicelib.application.tunnels import ListenAt
+
+    return ListenAt(bootstrap.manage_endpoints(), bootstrap.tunnels(), bootstrap.settings().node_url)
+
+
+@cache
+def listener_came() -> "ListenerCame":
+    """Give the use case that lets go of an endpoint that waited for a listener."""
+    from chalicelib.application.tunnels import ListenerCame
+
+    return ListenerCame(bootstrap.gates(), bootstrap.bells(), bootstrap.clock())

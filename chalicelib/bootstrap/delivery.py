@@ -32,6 +32,20 @@ def sender() -> "GuardedSender":
 
 
 @cache
+def http_sender() -> "Sender":
+    """Give what sends over HTTP: directly, and through the relay node where there is one."""
+    node_url = bootstrap.settings().node_url
+    if not node_url:
+        return bootstrap.sender()
+    from chalicelib.adapters.http.tunnelled import TunnelledSender, frame_limits
+    from chalicelib.application.tunnels import CallersTicket
+
+    direct = bootstrap.sender()
+    ticket = CallersTicket(bootstrap.tunnels(), bootstrap.clock())
+    return TunnelledSender(direct, direct.limited(frame_limits(direct.limits)), node_url, ticket.text)
+
+
+@cache
 def cloud_sender() -> "CloudSender":
     """Give what sends to queues and buses in AWS accounts of others."""
     from chalicelib.adapters import clients
@@ -66,7 +80,7 @@ def trace_header() -> str:
 @cache
 def deliver() -> "Deliver":
     """Give the use case of the delivery plane, for what is sent over HTTP."""
-    return _deliver(bootstrap.sender(), cloud=False)
+    return _deliver(bootstrap.http_sender(), cloud=False)
 
 
 @cache

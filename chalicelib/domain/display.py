@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote, urlsplit
 
-from chalicelib.domain import escaped
+from chalicelib.domain import escaped, tunnel
 from chalicelib.domain.chat import platform
 from chalicelib.domain.cloud import address
 from chalicelib.domain.secret import MASK, Secret
@@ -26,7 +26,7 @@ def displayed_url(url: str) -> str:
     a URL is masked whole. The address of a chat, a queue or a bus has
     nothing to hide. Source: docs/decisions/0014.
     """
-    if platform.transport_of(url) or address.transport_of(url):
+    if platform.transport_of(url) or address.transport_of(url) or url == tunnel.URL:
         return url
     try:
         parts = urlsplit(url)

@@ -46,6 +46,7 @@ class Transport(StrEnum):
     SLACK = "slack"
     SQS = "sqs"
     EVENTBRIDGE = "eventbridge"
+    TUNNEL = "tunnel"
 
 
 class Ordering(StrEnum):

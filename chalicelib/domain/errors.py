@@ -46,6 +46,7 @@ class ErrorCode(StrEnum):
     TOO_MANY_EVENTS = "too_many_events"
     TOO_MANY_ORDERED_ENDPOINTS = "too_many_ordered_endpoints"
     TOO_MANY_REQUESTS = "too_many_requests"
+    TUNNELS_OFF = "tunnels_off"
     UNAUTHENTICATED = "unauthenticated"
     UNAVAILABLE = "unavailable"
     URL_INVALID = "url_invalid"

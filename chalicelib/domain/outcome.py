@@ -67,7 +67,7 @@ class Reply:
 
     `body` is the start of the response, at most the response cap. Times are milliseconds: resolving and
     connecting, the TLS handshake, from the start to the first byte and to the end. `unsent`: nothing
-    of the request has left.
+    of the request has left. `unheard`: nobody was there to be asked, so nothing was tried.
     """
 
     status: int | None = None
@@ -81,6 +81,7 @@ class Reply:
     first_byte_ms: int = 0
     total_ms: int = 0
     unsent: bool = False
+    unheard: bool = False
 
     def header(self, name: str) -> str | None:
         """Give a response header's first value, whatever its case."""

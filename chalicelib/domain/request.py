@@ -18,6 +18,7 @@ from chalicelib.domain.outcome import Reply
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.sent import Sent
 from chalicelib.domain.signing import Ed25519Key, Signer, SigningKey
+from chalicelib.domain.tunnel import name_of
 
 VERSION = "1.0.0"
 METHOD = "POST"
@@ -41,7 +42,7 @@ class Request:
     `custom` are the headers of its endpoint's owner, sent after Relay's own; `signed_with` the secrets;
     `signer` what signs it once more for a redirect; `address` stands for a URL that is built around a
     secret; `auth` is what its endpoint is authenticated with.
-    With an `errand` it is no HTTP request of Relay's own.
+    With an `errand` it is no HTTP request of Relay's own; `tunnel` names the one it goes through.
     """
 
     url: str = field(repr=False)
@@ -54,6 +55,7 @@ class Request:
     address: str = ""
     auth: Auth[Secret] | None = field(default=None, repr=False)
     errand: Errand | None = None
+    tunnel: str = ""
 
     @property
     def all_headers(self) -> tuple[tuple[str, str], ...]:
@@ -74,7 +76,16 @@ def build(endpoint: Endpoint, event: Event, owed: Owed, keys: Sequence[SigningKe
     signer = Signer(endpoint.signature, tuple(keys), owed.delivery_id)
     named = headers(signer.headers(now_s, event.body), event, owed, f"Relay/{VERSION}")
     secrets = tuple(each.secret if isinstance(each, Ed25519Key) else each for each in keys)
-    return Request(endpoint.url, tuple(named.items()), event.body, endpoint.headers, secrets, signer=signer)
+    through = name_of(endpoint.tenant, endpoint.id) if endpoint.transport is Transport.TUNNEL else ""
+    return Request(
+        endpoint.url,
+        tuple(named.items()),
+        event.body,
+        endpoint.headers,
+        secrets,
+        signer=signer,
+        tunnel=through,
+    )
 
 
 def authorized(request: Request, auth: Auth[Secret] | None) -> Request:

@@ -108,6 +108,13 @@ def end_overlap(asked: Asked, endpoint_id: str) -> Response:
     return http.reply(answers.endpoint(found), 200, http.etag(found.version))
 
 
+def tunnel_token(asked: Asked, endpoint_id: str) -> Response:
+    """Let a machine listen at a tunnel: 201 with a token for its connection, shown this once."""
+    asked.has_nothing_to_say()
+    ticket, text = bootstrap.listen_at().run(asked.caller.tenant, endpoint_id)
+    return http.reply(answers.tunnel_token(ticket, text, bootstrap.settings().node_url), 201)
+
+
 def public_keys(asked: Asked, endpoint_id: str) -> Response:
     """Show the public keys that verify what an endpoint is sent now."""
     found = bootstrap.manage_endpoints().get(asked.caller.tenant, endpoint_id)

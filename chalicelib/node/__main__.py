@@ -3,9 +3,10 @@
 import secrets
 import sys
 
-from chalicelib.application.ports import Owners
-from chalicelib.node.node import serve
-from chalicelib.node.owners import Alone
+from chalicelib import bootstrap
+from chalicelib.domain.tunnel import Ticket
+from chalicelib.node.node import World, serve
+from chalicelib.node.owners import Alone, NoTickets
 from chalicelib.node.settings import NodeSettings, NodeSettingsError, load
 
 
@@ -20,17 +21,32 @@ def main() -> int:
     def listening(port: int) -> None:
         print(f"relay node on ws://{settings.host}:{port}/ws", flush=True)
 
-    serve(settings, _owners(settings), lambda: f"conn_{secrets.token_hex(8)}", listening)
+    serve(settings, _world(settings), listening)
     return 0
 
 
-def _owners(settings: NodeSettings) -> Owners:
-    """Give the registry that the nodes share, or none."""
-    if settings.registry == "none":
-        return Alone()
-    from chalicelib import bootstrap
+class StoredTickets:
+    """Tickets as the API gave them out."""
 
-    return bootstrap.owners(secrets.token_hex(8), settings.ownership_target, settings.lease_ms)
+    def opened(self, text: str) -> Ticket | None:
+        """Give what a ticket opens."""
+        return bootstrap.tunnels().opened(text)
+
+    def came(self, ticket: Ticket) -> None:
+        """Set going what waited for a listener."""
+        bootstrap.listener_came().run(ticket.tenant, ticket.endpoint_id)
+
+
+def _world(settings: NodeSettings) -> World:
+    """Give the registry that the nodes share and the tickets beside it, or none of both."""
+
+    def new_id() -> str:
+        return f"conn_{secrets.token_hex(8)}"
+
+    if settings.registry == "none":
+        return World(Alone(), NoTickets(), new_id)
+    owners = bootstrap.owners(secrets.token_hex(8), settings.ownership_target, settings.lease_ms)
+    return World(owners, StoredTickets(), new_id)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ class Refusal:
 
 
 NOT_FOUND = Refusal(404, "not found")
+NO_TICKET = Refusal(401, "no ticket")
 NO_UPGRADE = Refusal(426, "Expected WebSocket upgrade")
 DRAINING = Refusal(503, "draining")
 NO_CLUSTER = Refusal(503, "cluster")
@@ -69,6 +70,12 @@ def asked_of(target: str) -> Asked | Refusal:
     if _size(connection_id) > ID_MAX_BYTES:
         return Refusal(400, "connectionId is too long")
     return Asked(server_id, Role(role), 2, connection_id)
+
+
+def token_of(authorization: str | None) -> str:
+    """Read the token that a listener brings."""
+    scheme, _, token = (authorization or "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def owned_elsewhere(target: str, header: str) -> Refusal:

@@ -5,8 +5,11 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 
 import uvloop
@@ -14,6 +17,7 @@ from websockets.http11 import Request, Response
 
 from chalicelib.application.ports import Elsewhere, Owners, Unavailable
 from chalicelib.node import door
+from chalicelib.node.calls import CallLine
 from chalicelib.node.door import Asked, Refusal
 from chalicelib.node.metrics import CONTENT_TYPE, Metrics
 from chalicelib.node.peer import LINGER_S, Peer
@@ -21,23 +25,35 @@ from chalicelib.node.relay import Relay
 from chalicelib.node.sessions import RESTART
 from chalicelib.node.settings import MESSAGE_MAX_BYTES, NodeSettings
 from chalicelib.node.tenure import Tenure
+from chalicelib.node.tunnels import Tickets, Tunnels, session_of
 
 MOVED = "Session owner moved"
 EXPIRED = "Session expired"
 _TICK_S = 0.1
+Admission = Callable[[Response], Coroutine[None, None, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a node needs beside its settings: the registry, the tickets of tunnels, and names for clients."""
+
+    owners: Owners
+    tickets: Tickets
+    new_id: Callable[[], str]
 
 
 class Node:
     """One process: a listener, a relay, and its tenure."""
 
-    def __init__(self, settings: NodeSettings, owners: Owners, new_id: Callable[[], str]) -> None:
+    def __init__(self, settings: NodeSettings, world: World) -> None:
         """Prepare; `run` serves."""
         self.settings = settings
         self.metrics = Metrics()
         self.relay = Relay(settings, self.metrics, lambda: time.time_ns() // 1_000_000)
         self.draining = settings.drain
-        self._tenure = Tenure(owners, settings, self._moved)
-        self._new_id = new_id
+        self._tenure = Tenure(world.owners, settings, self._moved)
+        self._tunnels = Tunnels(world.tickets, self._tenure.find, settings.reroute_header)
+        self._new_id = world.new_id
         self._open: set[Peer] = set()
         self._empty = asyncio.Event()
         self._pressed = False
@@ -66,22 +82,32 @@ class Node:
     def requested(self, peer: Peer, request: Request) -> None:
         """Answer a request, or see whether its WebSocket may open."""
         path = door.path_of(request.path)
-        if path != "/ws":
+        if path == "/ws" and self.settings.open:
+            asked = door.asked_of(request.path)
+            admission = asked if isinstance(asked, Refusal) else partial(self._admit, peer, asked)
+            self._upgrade(peer, request, admission)
+        elif path == "/tunnel":
+            token = door.token_of(request.headers.get("Authorization"))
+            self._upgrade(peer, request, partial(self._admit_listener, peer, token))
+        else:
             peer.answer(self._page(peer, path))
-            return
-        accepted = peer.wire.accept(request)
-        refusal_or_asked = door.asked_of(request.path) if accepted.status_code == 101 else door.NO_UPGRADE  # noqa: PLR2004 - HTTP's own
-        if isinstance(refusal_or_asked, Refusal):
-            self._refuse(peer, refusal_or_asked)
-            return
-        peer.hold_back()
-        task = asyncio.ensure_future(self._admit(peer, refusal_or_asked, accepted))
-        self._admissions.add(task)
-        task.add_done_callback(self._admissions.discard)
+
+    def called(self, peer: Peer) -> Callable[[bytes], None]:
+        """Give what takes the bytes of a peer that brings calls."""
+        line = CallLine(peer.transport.write, peer.transport.close)
+
+        def receive(data: bytes) -> None:
+            call = line.receive(data)
+            if call is not None:
+                self._tunnels.call(line, call)
+
+        return receive
 
     def arrived(self, peer: Peer) -> None:
-        """Relay what a peer sent, as long as its session is this node's."""
-        if peer.asked is not None and self._tenure.alive():
+        """Pass on what a peer sent, as long as its session is this node's."""
+        if peer.tunnel:
+            self._tunnels.arrived(peer)
+        elif peer.asked is not None and self._tenure.alive():
             self.relay.arrived(peer)
 
     def drained(self, peer: Peer) -> None:
@@ -93,26 +119,62 @@ class Node:
         self._open.discard(peer)
         if not self._open:
             self._empty.set()
+        if peer.tunnel:
+            self._tunnels.lost(peer)
+            self._note_use(session_of(peer.tunnel))
+            return
         self.relay.lost(peer)
         if peer.asked is not None:
             self._note_use(peer.asked.server_id)
 
+    def _upgrade(self, peer: Peer, request: Request, admission: "Refusal | Admission") -> None:
+        """See whether a WebSocket may open, if what is asked is a valid upgrade."""
+        accepted = peer.wire.accept(request)
+        if accepted.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
+            self._refuse(peer, door.NO_UPGRADE)
+        elif isinstance(admission, Refusal):
+            self._refuse(peer, admission)
+        else:
+            peer.hold_back()
+            task = asyncio.ensure_future(admission(accepted))
+            self._admissions.add(task)
+            task.add_done_callback(self._admissions.discard)
+
     async def _admit(self, peer: Peer, asked: Asked, accepted: Response) -> None:
-        refusal = await self._refusal(asked.server_id)
-        peer.read_on()
-        if refusal is not None:
-            self._refuse(peer, refusal)
-            return
-        if peer.transport.is_closing():
+        if not await self._let_in(peer, asked.server_id, accepted):
             return
         if asked.version == 2 and asked.role is door.Role.CLIENT and not asked.connection_id:  # noqa: PLR2004 - the version
             asked = Asked(asked.server_id, asked.role, 2, self._new_id())
-        peer.answer(accepted)
         peer.asked = asked
+        self.relay.join(peer)
+
+    async def _admit_listener(self, peer: Peer, token: str, accepted: Response) -> None:
+        try:
+            ticket = await self._tunnels.opened(token) if token else None
+        except Unavailable:
+            peer.read_on()
+            self._refuse(peer, door.NO_OWNER)
+            return
+        if ticket is None or not ticket.endpoint_id:
+            peer.read_on()
+            self._refuse(peer, door.NO_TICKET)
+        elif await self._let_in(peer, session_of(ticket.name), accepted):
+            self._tunnels.join(peer, ticket)
+
+    async def _let_in(self, peer: Peer, session: str, accepted: Response) -> bool:
+        """Open a WebSocket if it may open; False when it is refused, or gone meanwhile."""
+        refusal = await self._refusal(session)
+        peer.read_on()
+        if refusal is not None:
+            self._refuse(peer, refusal)
+            return False
+        if peer.transport.is_closing():
+            return False
+        peer.answer(accepted)
         self._open.add(peer)
         self._empty.clear()
-        self._tenure.used(asked.server_id)
-        self.relay.join(peer)
+        self._tenure.used(session)
+        return True
 
     async def _refusal(self, server_id: str) -> Refusal | None:
         """Say why a WebSocket may not open, if so; where it may, its session is this node's."""
@@ -188,6 +250,7 @@ class Node:
             await asyncio.sleep(_TICK_S)
             self._tenure.alive()
             self.relay.tick()
+            self._tunnels.tick()
             self._watch_memory()
 
     def _watch_memory(self) -> None:
@@ -202,18 +265,21 @@ class Node:
             self.relay.shed_for_memory()
 
     def _note_use(self, server_id: str) -> None:
-        if not any((version, server_id) in self.relay.sessions for version in (1, 2)):
+        listened = self._tunnels.has(server_id.removeprefix(session_of("")))
+        if not listened and not any((version, server_id) in self.relay.sessions for version in (1, 2)):
             self._tenure.idle(server_id)
 
     def _moved(self) -> None:
         """Close everything at once: another node may own these sessions from now on."""
         self.relay.shut_all(RESTART, MOVED)
+        self._tunnels.shut_all(RESTART, MOVED)
 
     async def _emptied(self) -> None:
         """Wait until nobody is left; at the deadline those who are, are closed."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._all_gone(), self.settings.drain_timeout_ms / 1000)
         self.relay.shut_all(RESTART, EXPIRED)
+        self._tunnels.shut_all(RESTART, EXPIRED)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._all_gone(), LINGER_S)
 
@@ -232,17 +298,13 @@ def resident_bytes() -> int | None:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def serve(
-    settings: NodeSettings, owners: Owners, new_id: Callable[[], str], listening: Callable[[int], None]
-) -> None:
-    """Run one node to its end."""
-    uvloop.run(_serve(settings, owners, new_id, listening))
+def serve(settings: NodeSettings, world: World, listening: Callable[[int], None]) -> None:
+    """Run one node to its end; `listening` is told its port."""
+    uvloop.run(_serve(settings, world, listening))
 
 
-async def _serve(
-    settings: NodeSettings, owners: Owners, new_id: Callable[[], str], listening: Callable[[int], None]
-) -> None:
-    await Node(settings, owners, new_id).run(listening)
+async def _serve(settings: NodeSettings, world: World, listening: Callable[[int], None]) -> None:
+    await Node(settings, world).run(listening)
 
 
 def _json(peer: Peer, status: int, word: str) -> Response:

@@ -1,6 +1,7 @@
-"""The registry of a node that shares its sessions with no other."""
+"""The world of a node that has no store: it owns every session, and knows of no tunnels."""
 
 from chalicelib.application.ports import Elsewhere
+from chalicelib.domain.tunnel import Ticket
 
 
 class Alone:
@@ -23,3 +24,14 @@ class Alone:
 
     def retire(self) -> None:
         """Leave."""
+
+
+class NoTickets:
+    """Knows of no tickets: tunnels need the store that gives them out."""
+
+    def opened(self, _text: str) -> Ticket | None:
+        """Open nothing."""
+        return None
+
+    def came(self, _ticket: Ticket) -> None:
+        """Have nothing to set going."""

@@ -8,6 +8,7 @@ is told of requests, messages, drained writes and the end, always in order.
 import asyncio
 import socket
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
 
 from websockets.exceptions import InvalidState
@@ -36,6 +37,9 @@ class Owner(Protocol):
     def requested(self, peer: "Peer", request: Request) -> None:
         """Answer the peer's request, at once or later."""
 
+    def called(self, peer: "Peer") -> Callable[[bytes], None]:
+        """Give what takes the bytes of a peer that brings calls."""
+
     def arrived(self, peer: "Peer") -> None:
         """Take what stands in the peer's inbox."""
 
@@ -53,8 +57,25 @@ class Peer(asyncio.Protocol):
     """One connection. `inbox` holds messages in order, and None for the end."""
 
     __slots__ = (
-        "_fragments", "_held_back", "_linger", "_opcode", "_owner", "_request_timer", "asked", "blocked",
-        "charged", "inbox", "left", "outgoing", "parcel", "transport", "waiters", "wire", "writing",
+        "_fragments",
+        "_held_back",
+        "_linger",
+        "_opcode",
+        "_owner",
+        "_request_timer",
+        "asked",
+        "blocked",
+        "charged",
+        "inbox",
+        "left",
+        "outgoing",
+        "parcel",
+        "taker",
+        "transport",
+        "tunnel",
+        "waiters",
+        "wire",
+        "writing",
     )  # fmt: skip
 
     def __init__(self, owner: Owner) -> None:
@@ -71,6 +92,8 @@ class Peer(asyncio.Protocol):
         self.blocked = False
         self.left = False
         self.charged = 0
+        self.tunnel = ""
+        self.taker: Callable[[bytes], None] | None = None
         self._fragments: list[bytes] = []
         self._opcode = Opcode.BINARY
         self._held_back = False
@@ -102,6 +125,12 @@ class Peer(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read what came; messages go to the inbox in order."""
+        if self._request_timer is not None and self.taker is None and data.startswith(b"POST "):
+            self.taker = self._owner.called(self)
+            self._begun()
+        if self.taker is not None:
+            self.taker(data)
+            return
         wire = self.wire
         wire.receive_data(data)
         if wire.writes:
@@ -149,9 +178,7 @@ class Peer(asyncio.Protocol):
 
     def answer(self, response: Response) -> None:
         """Answer the request: with 101 the WebSocket is open, else the connection ends."""
-        if self._request_timer is not None:
-            self._request_timer.cancel()
-            self._request_timer = None
+        self._begun()
         if self.wire.state is State.CONNECTING and not self.transport.is_closing():
             self.wire.send_response(response)
             self.flush()
@@ -172,6 +199,12 @@ class Peer(asyncio.Protocol):
         self.flush()
         self._linger_on(within_s)
         self.read_on()
+
+    def ping(self) -> None:
+        """Ask whether anybody is there."""
+        if self.open:
+            self.wire.send_ping(b"")
+            self.flush()
 
     def hold_back(self) -> None:
         """Stop reading."""
@@ -199,10 +232,14 @@ class Peer(asyncio.Protocol):
             self._linger_on()
 
     def _requested(self, request: Request) -> None:
+        self._begun()
+        self._owner.requested(self, request)
+
+    def _begun(self) -> None:
+        """Stop waiting for a request."""
         if self._request_timer is not None:
             self._request_timer.cancel()
             self._request_timer = None
-        self._owner.requested(self, request)
 
     def _frame(self, frame: Frame) -> None:
         if frame.opcode is Opcode.CLOSE:

@@ -31,6 +31,7 @@ class NodeSettings(BaseModel):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 4_000
     drain: bool = False
+    open: bool = True
     ownership_target: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:\[\]/-]{1,256}$")] = "local"
     reroute_header: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")] = "x-reroute-target"
     cluster_query: str = ""

@@ -16,7 +16,7 @@ from chalicelib.domain.endpoint import Backlog, Endpoint, Limits, Ordering, Tran
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import MASK, Secret
 from chalicelib.domain.signing import IDENTITY, SignatureForm, SignatureKey
-from chalicelib.wire import chats, clouds
+from chalicelib.wire import chats, clouds, tunnels
 from chalicelib.wire.bodies import ENDED, BulkReplayBody, EnableBody, EndpointBody, EndpointPatch, RotateBody
 from chalicelib.wire.parsing import choice, in_order, moment_ms
 
@@ -46,6 +46,7 @@ def endpoint_of(tenant: str, body: EndpointBody) -> Endpoint:
 def _check_fields(transport: Transport, given: Mapping[str, object]) -> None:
     clouds.check_fields(transport, given)
     chats.check_fields(transport, given)
+    tunnels.check_fields(transport, given)
 
 
 def _form_of(transport: Transport, text: str) -> SignatureForm:

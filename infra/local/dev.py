@@ -111,6 +111,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         prefix=options.prefix,
         app=options.app,
         schedule_speed=options.schedule_speed,
+        node_port=options.node_port,
     )
 
 
@@ -128,6 +129,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m infra.local.dev", description=__doc__)
     parser.add_argument("--api-port", type=int, default=8080)
     parser.add_argument("--receiver-port", type=int, default=9099)
+    parser.add_argument("--node-port", type=int, default=4000, help="of the relay node; 0 for none")
     parser.add_argument("--emulator-port", type=int, default=DEFAULT_PORT)
     parser.add_argument("--state-dir", default=".relay", help="where state and logs are kept")
     parser.add_argument("--slots", type=int, default=64, help="function invocations at once")

@@ -6,7 +6,7 @@ Values only; who starts and watches them is the supervisor.
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chalicelib.domain.api_key import DEVELOPMENT_OPERATOR_KEY, digest
@@ -21,7 +21,7 @@ _SWITCHED_ON = {
     "RELAY_OPERATOR_KEY_SHA256": digest(DEVELOPMENT_OPERATOR_KEY),
     "RELAY_SWEEP_EXPIRED_ROWS": "true",
 }
-_WORKERS, _API, _RECEIVER, _PREPARE = 1, 2, 3, 4
+_WORKERS, _API, _NODE, _RECEIVER, _PREPARE = 1, 2, 3, 4, 5
 _WORKERS_STOP_WITHIN_S = 20.0
 _MOTO_ACCOUNT = "123456789012"
 
@@ -37,6 +37,8 @@ class Plan:
     prefix: str
     app: str
     schedule_speed: float
+    node_port: int = 0
+    """Where the relay node listens; 0: there is none."""
 
     @property
     def state(self) -> Path:
@@ -57,6 +59,11 @@ class Plan:
     def receiver_url(self) -> str:
         """Where the receiver answers."""
         return f"http://{HOST}:{self.receiver_port}"
+
+    @property
+    def node_url(self) -> str:
+        """Where the relay node listens, if there is one."""
+        return f"http://{HOST}:{self.node_port}" if self.node_port else ""
 
     @property
     def topic_arn(self) -> str:
@@ -90,6 +97,7 @@ class Plan:
             "RELAY_PAYLOAD_BUCKET": f"{self.prefix}payloads",
             "RELAY_AUDIT_BUCKET": f"{self.prefix}audit",
             "RELAY_NOTICES_TOPIC_ARN": self.topic_arn,
+            "RELAY_NODE_URL": self.node_url,
         }
 
     def prepare(self) -> Program:
@@ -121,6 +129,18 @@ class Plan:
         return self._python(
             "workers", "infra.local.workers", *options, rank=_WORKERS, tells=True, grace_s=grace_s
         )
+
+    def node(self) -> Program:
+        """Run a relay node that shares the table of sessions with whatever other node there is."""
+        of_its_own = {
+            "PASEO_RELAY_HOST": HOST,
+            "PASEO_RELAY_PORT": str(self.node_port),
+            "PASEO_RELAY_OWNERSHIP_TARGET": f"{HOST}:{self.node_port}",
+            "PASEO_RELAY_REGISTRY": "dynamodb",
+            "PASEO_RELAY_DRAIN_TIMEOUT_MS": "1000",
+        }
+        program = self._python("node", "chalicelib.node", rank=_NODE)
+        return replace(program, environment={**program.environment, **of_its_own})
 
     def _python(
         self, name: str, *command: str, rank: int, tells: bool = False, grace_s: float = 15

@@ -76,10 +76,13 @@ class Supervisor:
             log.unlink()
         refuse_taken_port("API", plan.api_port, "--api-port")
         refuse_taken_port("receiver", plan.receiver_port, "--receiver-port")
+        if plan.node_port:
+            refuse_taken_port("relay node", plan.node_port, "--node-port")
         self._start_emulator()
         early = [self._launch(program) for program in (plan.receiver(), plan.api())]
         self._prepare()
-        for child in (*early, self._launch(plan.workers())):
+        late = [plan.workers(), *([plan.node()] if plan.node_port else [])]
+        for child in (*early, *(self._launch(program) for program in late)):
             self._await_ready(child)
         self._write_state()
 
@@ -113,7 +116,11 @@ class Supervisor:
 
     def _await_ready(self, child: Child) -> None:
         name, log = child.program.name, child.program.log
-        probes = {"emulator": self._plan.emulator.answers, "receiver": self._receiver_listens}
+        probes = {
+            "emulator": self._plan.emulator.answers,
+            "receiver": lambda: _listens(self._plan.receiver_port),
+            "node": lambda: _listens(self._plan.node_port),
+        }
         ready = probes.get(name, child.has_told)
         match child.wait_ready(ready, _READY_WITHIN_S, self._check_stop):
             case Start.DIED:
@@ -188,9 +195,6 @@ class Supervisor:
                 )
         self._plan.state.joinpath("dev.json").unlink(missing_ok=True)
 
-    def _receiver_listens(self) -> bool:
-        return _listens(self._plan.receiver_port)
-
     def _write_state(self) -> None:
         """Write down what runs, for `--restart-api` and for tests."""
         state = {
@@ -199,6 +203,7 @@ class Supervisor:
             "api": self._plan.api_url,
             "receiver": self._plan.receiver_url,
             "emulator": self._plan.emulator.endpoint_url,
+            "node": self._plan.node_url,
         }
         path = self._plan.state / "dev.json"
         fresh = path.with_suffix(".new")
@@ -233,6 +238,7 @@ def _summary(plan: Plan) -> str:
             "Relay runs on this machine:",
             f"  API       {plan.api_url}",
             f"  receiver  {plan.receiver_url}",
+            *([f"  node      {plan.node_url} (WebSockets, and `relay listen`)"] if plan.node_port else []),
             f"  emulator  {emulator.endpoint_url} ({emulator.name}{mended}; {_kept(plan)})",
             f"  logs      {_short(plan.logs)}",
             "Next, in another terminal:",

@@ -85,6 +85,7 @@ class BenchStack:
         command = [
             sys.executable, "-m", "infra.local.dev", "--stop-with-stdin",
             "--api-port", str(self.api_port), "--receiver-port", str(self.receiver_port),
+            "--node-port", "0",
             "--emulator-port", str(self._emulator_port), "--state-dir", str(self.state / "relay"),
             "--slots", str(self._slots), "--app", self._app,
             "--schedule-speed", str(self._schedule_speed),

@@ -41,7 +41,7 @@ def started(checkout: Path, ports: Ports, within_s: float, *made: str) -> Iterat
     What is `made` already, make leaves alone.
     """
     command = blocks(checkout / "README.md")[0].splitlines()[0].split()
-    options = {"api": ports.api, "receiver": ports.receiver, "emulator": ports.emulator}
+    options = {"api": ports.api, "receiver": ports.receiver, "emulator": ports.emulator, "node": ports.node}
     named = " ".join(f"--{name}-port {port}" for name, port in options.items())
     left = [f"--old-file={each}" for each in made]
     making = subprocess.Popen(

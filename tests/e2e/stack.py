@@ -38,6 +38,8 @@ class Ports:
     api: int = field(default_factory=free_port)
     receiver: int = field(default_factory=free_port)
     emulator: int = field(default_factory=free_port)
+    node: int = 0
+    """Where the relay node listens; there is none unless a test needs it."""
 
 
 PLATFORMS = ("telegram", "discord", "slack")
@@ -214,7 +216,11 @@ class RelayStack:
         until(condition, within_s)
 
     def _command(self, *more: str) -> list[str]:
-        ports = ("--api-port", self.ports.api), ("--receiver-port", self.ports.receiver)
+        ports = (
+            ("--api-port", self.ports.api),
+            ("--receiver-port", self.ports.receiver),
+            ("--node-port", self.ports.node),
+        )
         options = (*ports, ("--emulator-port", self.ports.emulator), ("--state-dir", self.state))
         named = [str(part) for option in options for part in option]
         watched = [] if "--app" in self._arguments else ["--app", "tests.e2e.watched_app:app"]

@@ -49,6 +49,7 @@ ELSEWHERE = {
     ErrorCode.TOO_MANY_EVENTS: "test_limits.py::test_an_event_over_the_quota_is_not_kept",
     ErrorCode.TOO_MANY_ORDERED_ENDPOINTS: "test_ordered_endpoints.py::test_a_tenant_has_forty_at_most",
     ErrorCode.TOO_MANY_REQUESTS: "test_limits.py::test_a_key_over_its_limit_is_told_when_to_come_again",
+    ErrorCode.TUNNELS_OFF: "test_tunnels.py::test_an_installation_without_a_node_says_so",
     ErrorCode.UNAUTHENTICATED: "test_who_asks.py::test_without_a_key_nothing_is_answered",
     ErrorCode.UNAVAILABLE: "test_problems.py::test_a_failing_store_is_a_503_that_says_nothing_of_it",
 }

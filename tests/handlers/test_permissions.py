@@ -34,7 +34,10 @@ BIG = random.Random(3).randbytes(9_000)
 @pytest.fixture
 def watch(make_relay: MakeRelay) -> Watch:
     relay = make_relay(
-        RELAY_SHARD_COUNT="1", RELAY_ALLOW_KEYLESS="true", RELAY_ALLOW_PRIVATE_ENDPOINTS="true"
+        RELAY_SHARD_COUNT="1",
+        RELAY_ALLOW_KEYLESS="true",
+        RELAY_ALLOW_PRIVATE_ENDPOINTS="true",
+        RELAY_NODE_URL="http://127.0.0.1:9",
     )
     return Watch(relay, {name: bootstrap.client(name) for name in SERVICES})
 
@@ -204,6 +207,16 @@ def test_deliver_holds_and_notes_when_a_hold_is_over(watch: Watch, receiver: Rec
     with watch.running("deliver_shard_0") as asked:
         relay.deliver("shard-0", [message(json.dumps({"lane": lane, "rung_ms": 1, "hints": []}))])
     assert ("HistoryTable", "", "dynamodb:PartiQLInsert") in asked
+
+
+def test_tickets_of_tunnels_are_made_and_not_read(watch: Watch) -> None:
+    relay = watch.relay
+    with watch.running("api_handler") as asked:
+        made = relay.endpoint(url="tunnel:", transport="tunnel")
+        assert relay.post(f"/v1/endpoints/{made['id']}/tunnel-token", {}).status == 201
+    assert {action for table, _, action in asked if table == "RegistryTable"} == {"dynamodb:PartiQLInsert"}
+    relay.event()
+    assert ("RegistryTable", "", "dynamodb:PartiQLInsert") in watch.deliver()
 
 
 def test_deliver_to_aws_opens_no_secret_and_lanes_of_its_own_are_passed_on_to_it(watch: Watch) -> None:

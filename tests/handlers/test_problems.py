@@ -44,6 +44,7 @@ STATUSES = {
         "replay_ended",
         "too_many_endpoints",
         "too_many_ordered_endpoints",
+        "tunnels_off",
     },
     412: {"version_stale"},
     413: {"body_too_large"},

@@ -66,6 +66,17 @@ IN_WORDS = {
         ["", "10.0.0.5:3128", "[fd00::5]:3128"],
         ["10.0.0.5", "proxy.example:3128", "10.0.0.5:0", "10.0.0.5:65536", ":3128", "10.0.0.5:3128\n"],
     ),
+    "node_url": (
+        "`http://` or `https://`, a host and perhaps a port, or empty",
+        ["", "http://127.0.0.1:4000", "https://relay.example.com"],
+        [
+            "relay.example.com",
+            "wss://relay.example.com",
+            "https://relay.example.com/",
+            "https://a b",
+            "http://x\n",
+        ],
+    ),
     "log_format": ("`json` or `text`", ["json", "text"], ["", "JSON", "text\n"]),
     "traces": ("`off` or `xray`", ["off", "xray"], ["", "on", "xray\n"]),
     "log_level": ("`DEBUG`, `INFO`, `WARNING` or `ERROR`", ["DEBUG", "ERROR"], ["", "info", "INFO\n"]),

@@ -40,11 +40,15 @@ def test_only_tasks_that_are_ready_get_connections(resources: dict[str, Any]) ->
     assert (balanced["ContainerName"], balanced["ContainerPort"]) == ("nginx", target["Port"])
 
 
-def test_its_role_reaches_the_registry_and_nothing_else(resources: dict[str, Any]) -> None:
+def test_its_role_reaches_the_registry_gates_and_queues_of_lanes_and_nothing_else(
+    resources: dict[str, Any],
+) -> None:
     (policy,) = resources["TaskRole"]["Properties"]["Policies"]
-    (statement,) = policy["PolicyDocument"]["Statement"]
-    assert statement["Resource"]["Fn::Sub"].endswith("table/${Prefix}registry")
-    assert all(re.fullmatch(r"dynamodb:[A-Za-z]+", each) for each in statement["Action"])
+    statements = policy["PolicyDocument"]["Statement"]
+    reached = [each["Resource"]["Fn::Sub"].rpartition("${Prefix}")[2] for each in statements]
+    assert reached == ["registry", "gates", "*.fifo"]
+    actions = [action for each in statements for action in each["Action"]]
+    assert all(re.fullmatch(r"(dynamodb|sqs):[A-Za-z]+", each) for each in actions)
 
 
 def test_both_containers_start_what_the_image_knows(resources: dict[str, Any]) -> None:

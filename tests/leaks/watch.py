@@ -11,7 +11,7 @@ from chalicelib.domain.display import url_tokens
 from chalicelib.domain.step_up import DEVELOPMENT_SECRET
 from tests.leaks.forms import SHORTEST, forms
 
-SHOWN_ONCE = frozenset({"secret", "key", "otpauth_uri", "assertion"})
+SHOWN_ONCE = frozenset({"secret", "key", "otpauth_uri", "assertion", "token"})
 """The members that hold a secret in the answer to the POST that makes it."""
 SIGNATURES = ("v1=", "v1,", "v1a,")
 """What the inspector shows: a signature signs the one request that it came with (docs/decisions/0017)."""

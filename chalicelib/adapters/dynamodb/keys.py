@@ -322,3 +322,8 @@ def relay_node(node_id: str) -> Key:
 def owner(server_id: str) -> Key:
     """Name the row that says which node owns a relayed session."""
     return Key(REGISTRY, f"owner#{server_id}", "owner")
+
+
+def ticket(digest: str) -> Key:
+    """Name the row of a ticket of a tunnel."""
+    return Key(REGISTRY, f"ticket#{digest}", "ticket")

@@ -39,6 +39,9 @@ _HEADERS_KEPT = {
 }
 
 
+Send = Callable[[Request], Coroutine[None, None, Reply]]
+
+
 @dataclass(frozen=True, slots=True)
 class SendLimits:
     """How long and how much: timeouts in seconds, the response cap in bytes, sends at once per outbox."""
@@ -60,19 +63,23 @@ class GuardedSender:
     ) -> None:
         """Send through a transport on a background loop; hops are signed by this clock or the machine's."""
         self._transport = transport
-        self._limits = limits
+        self.limits = limits
         self._loop = loop
         self._now_ms = now_ms or _now_ms
         self._tokens = Tokens(transport, limits.total_timeout_s, self._now_ms)
 
-    def outbox(self) -> "LoopOutbox":
-        """Open a place for the sends of one invocation; the limit of sends at once is its own."""
-        return LoopOutbox(self._loop.get(), self.send, self._limits.max_in_flight)
+    def limited(self, limits: SendLimits) -> "GuardedSender":
+        """Give a sender over the same connections with other limits."""
+        return GuardedSender(self._transport, limits, self._loop, self._now_ms)
+
+    def outbox(self, send: "Send | None" = None) -> "LoopOutbox":
+        """Open a place for the sends of one invocation, perhaps by way of another; the limit is its own."""
+        return LoopOutbox(self._loop.get(), send or self.send, self.limits.max_in_flight)
 
     async def send(self, request: Request) -> Reply:
         """Send one request and give what came back; never raises for what an endpoint does."""
         began = time.monotonic()
-        deadline = asyncio.get_running_loop().time() + self._limits.total_timeout_s
+        deadline = asyncio.get_running_loop().time() + self.limits.total_timeout_s
         try:
             reply = await self._authenticated(request, deadline)
         except TimeoutError:
@@ -162,7 +169,7 @@ class GuardedSender:
             async with asyncio.timeout_at(deadline):
                 async for piece in answer.body.pieces():
                     start += piece
-                    if len(start) > self._limits.response_max:
+                    if len(start) > self.limits.response_max:
                         break
                 else:
                     cut = False
@@ -170,7 +177,7 @@ class GuardedSender:
             cut = True
         finally:
             answer.body.close()
-        return bytes(start[: self._limits.response_max]), cut
+        return bytes(start[: self.limits.response_max]), cut
 
 
 class LoopOutbox:
@@ -179,7 +186,7 @@ class LoopOutbox:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        send: Callable[[Request], Coroutine[None, None, Reply]],
+        send: "Send",
         max_in_flight: int,
     ) -> None:
         """Run sends on a loop, at most so many at once."""

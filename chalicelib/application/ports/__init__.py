@@ -58,6 +58,7 @@ from chalicelib.application.ports.trusting import (
     SecondFactors,
     Tenants,
 )
+from chalicelib.application.ports.tunnelling import Tickets
 from chalicelib.application.ports.world import Clock, Dice, Patience, Unavailable
 
 __all__ = [
@@ -122,6 +123,7 @@ __all__ = [
     "Subscriber",
     "Taken",
     "Tenants",
+    "Tickets",
     "Unavailable",
     "Walked",
     "Watched",

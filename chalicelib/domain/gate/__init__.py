@@ -30,6 +30,7 @@ from chalicelib.domain.gate.holds import (
     held_sum,
     hold_asked,
     hold_begun,
+    listener_came,
     not_noted,
 )
 from chalicelib.domain.gate.owner import Occasion, hold_until, reconfigured
@@ -120,6 +121,7 @@ __all__ = [
     "hold_until",
     "hopeless",
     "lately",
+    "listener_came",
     "looked",
     "moments",
     "moved",

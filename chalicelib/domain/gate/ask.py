@@ -89,7 +89,7 @@ def ask(gate: Gate, wish: Ask, now: int, rules: Rules) -> Grant | Turn | Hold:
     if not gate.enabled:
         return Hold(None, HoldReason.DISABLED)
     if gate.hold_until > now:
-        return Hold(gate.hold_until, HoldReason.RATE_LIMIT)
+        return Hold(gate.hold_until, holds.held_by_word(gate))
     lease = gate.leases.get(wish.lane)
     if lease is not None and lease.until + TAKE_OVER_GRACE > now:
         return Hold(min(lease.until + TAKE_OVER_GRACE, now + LANE_BUSY_WAIT), HoldReason.ENDPOINT_CAP)

@@ -13,6 +13,7 @@ from chalicelib.domain.change import Change, Op, Test
 from chalicelib.domain.gate.record import MS, SECOND, Breaker, Gate, HoldReason, Spell, written
 
 PAST_MAX = 4
+_BY_WORD = frozenset({HoldReason.RATE_LIMIT, HoldReason.NO_LISTENER})
 QUIET_FOR = 60 * SECOND
 """How long after a lane was last looked at, or its bell was due, nobody else rings it."""
 BELIEVED_FOR = 120 * SECOND
@@ -34,11 +35,23 @@ def hold_begun(gate: Gate, reason: HoldReason, now: int, *, lane: str = "", due:
     return Change(begun.tests, {**begun.sets, **sets}, begun.adds)
 
 
-def hold_asked(gate: Gate, until: int, now: int) -> Change:
+def hold_asked(gate: Gate, until: int, now: int, reason: HoldReason = HoldReason.RATE_LIMIT) -> Change:
     """Hold an endpoint until the moment that it asked for, and begin that hold, unless it is held longer."""
-    begun = hold_begun(gate, HoldReason.RATE_LIMIT, now) or Change((), {}, {})
+    begun = hold_begun(gate, reason, now) or Change((), {}, {})
     tests = (*begun.tests, Test("hold_until", Op.LT, until))
     return Change(tests, {**begun.sets, "hold_until": until}, begun.adds)
+
+
+def held_by_word(gate: Gate) -> HoldReason:
+    """Say why an endpoint is held until a moment that was named: it asked for it, or nobody listened."""
+    return HoldReason.NO_LISTENER if gate.held_for is HoldReason.NO_LISTENER else HoldReason.RATE_LIMIT
+
+
+def listener_came(gate: Gate) -> Change | None:
+    """Let an endpoint go that was held because nobody listened; None: that does not hold it."""
+    if gate.held_for is not HoldReason.NO_LISTENER or not gate.hold_until:
+        return None
+    return Change((Test("hold_until", Op.EQ, gate.hold_until),), {"hold_until": 0}, {})
 
 
 def bell_due(gate: Gate, lane: str, due: int) -> Change | None:
@@ -109,7 +122,7 @@ def current_hold(gate: Gate, now: int) -> Spell | None:
         if gate.state is Breaker.CLOSED:
             return None
         until = gate.open_until if gate.state is Breaker.OPEN else 0
-    elif gate.held_for is HoldReason.RATE_LIMIT and gate.hold_until > now:
+    elif gate.held_for in _BY_WORD and gate.hold_until > now:
         until = gate.hold_until
     return Spell(gate.held_for, gate.held_from, until)
 
@@ -175,7 +188,7 @@ def _spells(gate: Gate, now: int) -> Iterator[Spell]:
 
 def _ends(gate: Gate) -> Iterator[tuple[int, HoldReason]]:
     """Say of everything that may hold an endpoint until when it does, or did."""
-    yield gate.hold_until, HoldReason.RATE_LIMIT
+    yield gate.hold_until, held_by_word(gate)
     waits = {Breaker.OPEN: gate.open_until, Breaker.HALF_OPEN: gate.probe_until}
     yield waits.get(gate.state, 0), HoldReason.BREAKER_OPEN
     if gate.held_for is None:

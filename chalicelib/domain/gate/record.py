@@ -33,6 +33,7 @@ class HoldReason(StrEnum):
     ENDPOINT_CAP = "endpoint_cap"
     DISABLED = "disabled"
     RAMP = "ramp"
+    NO_LISTENER = "no_listener"
 
 
 class Queue(StrEnum):

@@ -29,11 +29,13 @@ from chalicelib.wire.answers.endpoints import (
     PublicKeyAnswer,
     PublicKeysAnswer,
     RotatedAnswer,
+    TunnelTokenAnswer,
     backlog,
     created_endpoint,
     endpoint,
     public_keys,
     rotated,
+    tunnel_token,
 )
 from chalicelib.wire.answers.events import (
     AcceptedAnswer,
@@ -98,6 +100,7 @@ __all__ = [
     "StepUpAnswer",
     "TenantAnswer",
     "TestedAnswer",
+    "TunnelTokenAnswer",
     "attempt",
     "audited",
     "backlog",
@@ -126,4 +129,5 @@ __all__ = [
     "stepped_up",
     "tenant",
     "tested",
+    "tunnel_token",
 ]

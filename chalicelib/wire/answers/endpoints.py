@@ -14,8 +14,9 @@ from chalicelib.domain.cloud.address import external_id, in_cloud
 from chalicelib.domain.display import displayed_url
 from chalicelib.domain.endpoint import Endpoint, EndpointState, Ordering, Transport
 from chalicelib.domain.request import event_time
-from chalicelib.domain.secret import MASK
+from chalicelib.domain.secret import MASK, Secret
 from chalicelib.domain.signing import SignatureForm, SignatureKey
+from chalicelib.domain.tunnel import Ticket
 from chalicelib.wire.answers.auths import AuthAnswer, auth
 from chalicelib.wire.answers.plain import Time, time_or_none
 
@@ -98,6 +99,15 @@ class PublicKeysAnswer(TypedDict):
     keys: list[PublicKeyAnswer]
 
 
+class TunnelTokenAnswer(TypedDict):
+    """What opens a listener's connection: where to, the token to bring, until when it opens one."""
+
+    endpoint_id: str
+    url: str
+    token: str
+    expires_at: Time
+
+
 class BacklogAnswer(TypedDict):
     """How much waits for an endpoint; when not all was counted, `size` is the least there is."""
 
@@ -173,6 +183,17 @@ def public_keys(of: Endpoint, now_s: int) -> PublicKeysAnswer:
         for each in pairs
     ]
     return {"endpoint_id": of.id, "keys": keys}
+
+
+def tunnel_token(ticket: Ticket, text: Secret, node_url: str) -> TunnelTokenAnswer:
+    """Show a listener's ticket, this once."""
+    scheme, _, where = node_url.partition("://")
+    return {
+        "endpoint_id": ticket.endpoint_id,
+        "url": f"{'wss' if scheme == 'https' else 'ws'}://{where}/tunnel",
+        "token": text.reveal(),
+        "expires_at": event_time(ticket.until_ms),
+    }
 
 
 def _shown(key: MadeKey) -> str | None:

@@ -29,6 +29,7 @@ class HeldAnswer(TypedDict):
     endpoint_cap: float
     disabled: float
     ramp: float
+    no_listener: float
 
 
 class HourAnswer(TypedDict):
@@ -71,6 +72,7 @@ def hour(of: Tally) -> HourAnswer:
             "endpoint_cap": _seconds(of, HoldReason.ENDPOINT_CAP),
             "disabled": _seconds(of, HoldReason.DISABLED),
             "ramp": _seconds(of, HoldReason.RAMP),
+            "no_listener": _seconds(of, HoldReason.NO_LISTENER),
         },
     }
 

@@ -121,6 +121,17 @@ ENDPOINTS = (
         errors=frozenset({ErrorCode.ENDPOINT_DELETED, ErrorCode.VERSION_STALE}),
     ),
     Operation(
+        method="POST",
+        path="/v1/endpoints/{endpoint_id}/tunnel-token",
+        id="make_tunnel_token",
+        says="Make a token with which a machine may listen at a tunnel, for connections of five minutes.",
+        roles=ADMINS_ONLY,
+        body=bodies.EmptyBody,
+        body_optional=True,
+        answers={201: Answer("The token, shown this once.", answers.TunnelTokenAnswer)},
+        errors=frozenset({ErrorCode.ENDPOINT_DELETED, ErrorCode.TUNNELS_OFF}),
+    ),
+    Operation(
         method="GET",
         path="/v1/endpoints/{endpoint_id}/public-key",
         id="get_public_keys",
