@@ -107,11 +107,11 @@ class Stack:
         named = self._create_change_set(change)
         described = self._planned(named)
         if described["Status"] == "FAILED":
-            self._api.delete_change_set(StackName=self.name, ChangeSetName=named)
             reason = described.get("StatusReason", "")
             if any(words in reason for words in _SAME):
+                self._api.delete_change_set(StackName=self.name, ChangeSetName=named)
                 return False
-            raise StackError(_untaken(reason))
+            raise StackError("\n  ".join([_untaken(reason), *self._invalid(ChangeSetName=named)]))
         self._tell(described)
         self._api.execute_change_set(StackName=self.name, ChangeSetName=named)
         status = self._settled()
@@ -206,7 +206,14 @@ class Stack:
         lines += [
             f"  {each['LogicalResourceId']}: {each['ResourceStatusReason']}" for each in self._failures()
         ]
+        lines += [f"  {sentence}" for sentence in self._invalid(StackName=self.name)]
         return "\n".join(lines)
+
+    def _invalid(self, **of: str) -> list[str]:
+        """Give what CloudFormation found wrong before it began, which it tells nowhere else."""
+        events = self._api.describe_events(**of, Filters={"FailedEvents": True})["OperationEvents"]
+        found = [each["ValidationStatusReason"] for each in events if each.get("ValidationStatusReason")]
+        return found[:_WORDS_MAX]
 
     def _failures(self) -> list[Mapping[str, Any]]:
         """Give the failures of the last operation, newest first."""

@@ -123,6 +123,15 @@ def test_a_template_that_is_none_is_told(trial: Trial) -> None:
     assert trial.make(Queue=QUEUE) is False
 
 
+def test_what_is_there_already_but_not_named_in_so_many_words_is_told(trial: Trial) -> None:
+    """CloudFormation finds that before it begins, and tells it nowhere but in what went wrong with that."""
+    trial.make(Queue=QUEUE)
+    bucket = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": {"Fn::Sub": "templates"}}}
+    with pytest.raises(StackError, match="'templates' already exists"):
+        trial.make(Queue=QUEUE, Bucket=bucket)
+    assert trial.make(Queue=CHANGED) is True
+
+
 def test_a_stack_that_is_gone_is_gone(trial: Trial) -> None:
     trial.make(Queue=QUEUE)
     trial.stack.delete()
