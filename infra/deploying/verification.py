@@ -43,17 +43,17 @@ class Verification:
             self._purge(opened["id"])
 
     def _is_up(self) -> None:
-        """Wait until the API answers; a new one takes a moment to be known everywhere."""
+        """Wait until the API answers, which takes a new one a moment; canaries come a minute later."""
         answer: httpx.Response | None = None
         for _ in _looks(_UP_WITHIN_S):
             try:
-                answer = self.api.get("/readyz")
+                answer = self.api.get("/healthz")
             except httpx.TransportError:
                 continue
             if answer.is_success:
                 return
         said = "does not answer" if answer is None else f"answers {answer.status_code}: {answer.text[:200]}"
-        raise NotVerifiedError(f"{self.api.base_url}readyz {said}")
+        raise NotVerifiedError(f"{self.api.base_url}healthz {said}")
 
     def _delivers(self, key: str) -> str:
         check = secrets.token_hex(8)

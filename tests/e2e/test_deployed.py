@@ -141,6 +141,12 @@ def test_a_deployment_that_fails_halfway_leaves_what_ran_before(
         assert api.get("/v1/tenants").status_code == 200
 
 
+def test_the_schedules_run_and_their_canaries_come_through_every_queue(deployed: Deployed) -> None:
+    deployed.until(lambda: any("reconcile.swept" in line for line in deployed.logged("reconcile")))
+    with deployed.api(OPERATOR_KEY) as api:
+        deployed.until(lambda: api.get("/readyz").status_code == 200, within_s=240)
+
+
 def restore(deployed: Deployed, table: str) -> None:
     """Bring a table back as docs/deployment.md says: by another name, from whose backup under its own."""
     dynamodb = deployed.client("dynamodb")
@@ -177,7 +183,3 @@ def test_a_release_that_was_never_deployed_is_told(deployed: Deployed) -> None:
     refused = deployed.command("infra.deploy", "--release", "0123456789ab")
     assert refused.returncode == 1
     assert refused.stderr == "There is no release 0123456789ab of the stage emulator.\n"
-
-
-def test_a_schedule_rings(deployed: Deployed) -> None:
-    deployed.until(lambda: any("reconcile.swept" in line for line in deployed.logged("reconcile")))
