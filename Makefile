@@ -11,7 +11,7 @@ GATE := tests/unit/domain/test_target.py tests/contract/test_destinations_sent.p
 CODE := $(wildcard app.py) chalicelib infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dev api-restart code relay-node receiver unit test check format gate package deploy destroy bench bench-isolation bench-replays bench-sender bench-node bench-hold bench-sustained bench-sweep cost simulate chaos newcomer rebuild lock clean
+.PHONY: help dev api-restart code relay-node receiver unit test check format gate package deploy destroy resources post-deploy bench bench-isolation bench-replays bench-sender bench-node bench-hold bench-sustained bench-sweep cost simulate chaos newcomer rebuild lock clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -64,6 +64,12 @@ deploy: .venv/ready ## bring STAGE=prod to this version and look whether an even
 
 destroy: .venv/ready ## take STAGE=staging away but for its data (DATA=delete CONFIRM=name for that too)
 	@$(RUN) infra.destroy --stage '$(STAGE)' --data '$(or $(DATA),keep)' --confirm '$(CONFIRM)'
+
+resources: .venv/ready ## make what `chalice deploy` needs of STAGE=prod, and the copy of the app that it deploys
+	@$(RUN) infra.make_resources --stage '$(STAGE)'
+
+post-deploy: .venv/ready ## say of STAGE=prod what `chalice deploy` cannot, and look whether it holds (TO=url)
+	@$(RUN) infra.post_deploy --stage '$(STAGE)' --to '$(TO)'
 
 bench: .venv/ready .venv-emulator/ready ## measure throughput into build/bench
 	@$(RUN) tests.bench

@@ -42,11 +42,11 @@ def _piece(function: Function, variables: Mapping[str, str]) -> dict[str, Any]:
             "Properties": {"LogGroupName": log_group, "RetentionInDays": {"Ref": "LogRetentionDays"}},
         },
         name: {"DependsOn": [f"{name}LogGroup"], "Properties": _properties(function, variables)},
-        **_attached(function),
+        **attached(function),
     }
     if function.sends:
         resources = merge(resources, _in_network(function))
-    wanted = {"Fn::Not": [{"Fn::Equals": [{"Ref": _reserved(function)}, "-1"]}]}
+    wanted = {"Fn::Not": [{"Fn::Equals": [{"Ref": reserved(function)}, "-1"]}]}
     capped = {f"{name}Capped": {"Fn::And": [{"Condition": "OnAws"}, wanted]}}
     return {"Parameters": _parameters(function), "Conditions": capped, "Resources": resources}
 
@@ -60,7 +60,7 @@ def _in_network(function: Function) -> dict[str, Any]:
     return {function.logical_id: {"Properties": {"VpcConfig": {"Fn::If": ["InNetwork", where, _NOTHING]}}}}
 
 
-def _attached(function: Function) -> dict[str, Any]:
+def attached(function: Function) -> dict[str, Any]:
     """Give what a function's role may do besides its own policy, each under a condition."""
     traces, interfaces = {"Ref": "TracesPolicy"}, {"Ref": "EgressInterfacesPolicy"}
     traced: Any = [traces]
@@ -71,12 +71,12 @@ def _attached(function: Function) -> dict[str, Any]:
     return {function.role_id: {"Properties": {"ManagedPolicyArns": {"Fn::If": ["Traced", traced, untraced]}}}}
 
 
-def _reserved(function: Function) -> str:
+def reserved(function: Function) -> str:
     """Name the parameter that caps a function."""
     return f"{function.logical_id}ReservedConcurrency"
 
 
-def _maximum(function: Function) -> str:
+def maximum(function: Function) -> str:
     """Name the parameter that caps a function's event source."""
     return f"{function.logical_id}MaximumConcurrency"
 
@@ -84,32 +84,32 @@ def _maximum(function: Function) -> str:
 def _parameters(function: Function) -> dict[str, Any]:
     """Give a function's caps as parameters."""
     most = f"Most copies of {function.name} at once"
-    reserved = {
+    aside = {
         "Type": "Number",
         "Default": function.most,
         "MinValue": -1,
         "Description": f"{most}, set aside for it; 0 stops it, -1 sets nothing aside.",
     }
     if not function.queue:
-        return {_reserved(function): reserved}
-    maximum = {
+        return {reserved(function): aside}
+    at_once = {
         "Type": "Number",
         "Default": function.most,
         "MinValue": 2,
         "MaxValue": 1000,
-        "Description": f"{most} that its queue asks for; not above {_reserved(function)}.",
+        "Description": f"{most} that its queue asks for; not above {reserved(function)}.",
     }
-    return {_reserved(function): reserved, _maximum(function): maximum}
+    return {reserved(function): aside, maximum(function): at_once}
 
 
 def _properties(function: Function, variables: Mapping[str, str]) -> dict[str, Any]:
     """Give what is changed or added in a function's own properties."""
-    reserved = [f"{function.logical_id}Capped", {"Ref": _reserved(function)}, _NOTHING]
+    capped = [f"{function.logical_id}Capped", {"Ref": reserved(function)}, _NOTHING]
     environment = {key: _FROM_TEMPLATE[key] for key in variables if key in _FROM_TEMPLATE}
     emulator = {"AWS_ENDPOINT_URL": {"Fn::If": ["OnAws", _NOTHING, {"Ref": "EndpointUrl"}]}}
     properties: dict[str, Any] = {
         "FunctionName": {"Fn::Sub": f"${{Prefix}}{function.deployed_name}"},
-        "ReservedConcurrentExecutions": {"Fn::If": reserved},
+        "ReservedConcurrentExecutions": {"Fn::If": capped},
         "Environment": {"Variables": environment | emulator | {"RELAY_TRACES": {"Ref": "Traces"}}},
         "Tracing": {"Fn::If": ["Traced", "Active", "PassThrough"]},
     }
@@ -121,6 +121,6 @@ def _events(function: Function) -> dict[str, Any]:
     source = {
         "Queue": {"Fn::Sub": f"${{{function.queue}.Arn}}"},
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
-        "ScalingConfig": {"Fn::If": ["OnAws", {"MaximumConcurrency": {"Ref": _maximum(function)}}, _NOTHING]},
+        "ScalingConfig": {"Fn::If": ["OnAws", {"MaximumConcurrency": {"Ref": maximum(function)}}, _NOTHING]},
     }
     return {f"{function.logical_id}SqsEventSource": {"Properties": source}}

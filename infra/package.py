@@ -69,11 +69,9 @@ def package(out: Path, stage: Stage | None = None, *, architecture: str = "", ro
     PackagingFailedError with the tool's words when pip or chalice fails.
     """
     stage = stage or load(STAGE)
-    config = _configured(root, stage)
-    config["lambda_architecture"] = architecture or config["lambda_architecture"]
     with tempfile.TemporaryDirectory(prefix="relay-package-") as made:
         staging = Path(made)
-        _stage(root, staging, _wheels(root, config["lambda_architecture"]))
+        config = lay_out(staging, stage, architecture=architecture, root=root)
         (staging / ".chalice" / "config.json").write_text(json.dumps(config), encoding="utf-8")
         over = staging / "overlay.json"
         over.write_text(json.dumps(overlay(_variables(config, stage.name))), encoding="utf-8")
@@ -82,6 +80,14 @@ def package(out: Path, stage: Stage | None = None, *, architecture: str = "", ro
     _tidy_template(out / TEMPLATE)
     make_reproducible(out / ARCHIVE)
     return Package(out / TEMPLATE, out / ARCHIVE)
+
+
+def lay_out(folder: Path, stage: Stage, *, architecture: str = "", root: Path = ROOT) -> dict[str, Any]:
+    """Copy what ships to where chalice will look; the configuration is given, for the caller to write."""
+    config = _configured(root, stage)
+    config["lambda_architecture"] = architecture or config["lambda_architecture"]
+    _stage(root, folder, _wheels(root, config["lambda_architecture"]))
+    return config
 
 
 def _configured(root: Path, stage: Stage) -> dict[str, Any]:

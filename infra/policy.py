@@ -25,8 +25,11 @@ def text(function: Function) -> str:
     return json.dumps(document(function), indent=2) + "\n"
 
 
-def document(function: Function) -> dict[str, Any]:
-    """Give the policy document: what the table grants, and writing to the function's own log."""
+def document(function: Function, deployed_name: str = "") -> dict[str, Any]:
+    """Give the policy document: what the table grants, and writing to the function's own log.
+
+    `deployed_name` is the function's when it is not the one that the packaged template gives it.
+    """
     actions: dict[tuple[str, str], set[str]] = {}
     for grant in function.grants:
         actions.setdefault((grant.resource, grant.part), set()).update(grant.actions)
@@ -34,7 +37,10 @@ def document(function: Function) -> dict[str, Any]:
         {"Effect": "Allow", "Action": sorted(allowed), "Resource": _arn(resource, part)}
         for (resource, part), allowed in actions.items()
     ]
-    return {"Version": "2012-10-17", "Statement": [_logs(function), *statements]}
+    return {
+        "Version": "2012-10-17",
+        "Statement": [_logs(deployed_name or f"${{Prefix}}{function.deployed_name}"), *statements],
+    }
 
 
 def _arn(resource: str, part: str) -> dict[str, Any]:
@@ -46,12 +52,12 @@ def _arn(resource: str, part: str) -> dict[str, Any]:
     return {"Fn::Sub": f"${{{resource}.Arn}}{part}"} if part else {"Fn::GetAtt": [resource, "Arn"]}
 
 
-def _logs(function: Function) -> dict[str, Any]:
+def _logs(deployed_name: str) -> dict[str, Any]:
     """Allow writing to the streams of one log group, whose names are Lambda's."""
     return {
         "Effect": "Allow",
         "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
-        "Resource": {"Fn::Sub": f"{_LOG_GROUPS}:/aws/lambda/${{Prefix}}{function.deployed_name}:*"},
+        "Resource": {"Fn::Sub": f"{_LOG_GROUPS}:/aws/lambda/{deployed_name}:*"},
     }
 
 

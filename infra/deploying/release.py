@@ -76,6 +76,11 @@ class Releases:
         for about in template["Resources"].values():
             if about["Type"] == "AWS::Serverless::Function":
                 about["Properties"]["CodeUri"] = f"s3://{self.bucket}/{key}"
+        return self.keep(template)
+
+    def keep(self, template: dict[str, Any]) -> Release:
+        """Keep a template, its names written out."""
+        self._make_bucket()
         self._name_what_is_kept(template)
         digest = hashlib.sha256(_written(template)).hexdigest()[:_DIGEST_DIGITS]
         template["Outputs"][OUTPUT] = {"Value": digest}
