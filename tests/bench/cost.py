@@ -46,7 +46,7 @@ def main() -> int:
     }
     TARGET.parent.mkdir(parents=True, exist_ok=True)
     TARGET.write_text(json.dumps(figures, indent=2) + "\n")
-    _tell(cases, idle)
+    _tell(cases, idle, busy(counted["load"], counted["cores"]))
     print(f"${cases[FULL]['usd']} per million at full batches, ${idle['usd']} an idle month: {TARGET}")
     return int(cases[FULL]["usd"] > MOST_PER_MILLION or idle["usd"] > MOST_A_MONTH)
 
@@ -107,15 +107,27 @@ def _plain(lines: Iterable[Line]) -> list[dict[str, Any]]:
     return [{"what": each.what, "amount": round(each.amount, 3), "usd": round(each.usd, 4)} for each in lines]
 
 
-def _tell(cases: Mapping[str, Any], idle: Mapping[str, Any]) -> None:
+def busy(load: float, cores: int) -> str:
+    """Say what the machine was doing beside, in the five minutes before it was counted."""
+    idle = f"Counted on {cores} cores that had nothing else to do."
+    others = (
+        f"Counted on {cores} cores that other programs wanted {load:.0f} of: the Lambda times are too high."
+    )
+    return idle if load < 1 else others
+
+
+def _tell(cases: Mapping[str, Any], idle: Mapping[str, Any], told: str) -> None:
     """Write the tables of the page."""
     rows = [
         (name, *(f"{case[key]:.2f}" for key in ("usd", "usd_kept", "usd_traffic")))
         for name, case in cases.items()
     ]
-    put_between(PAGE, "cases", table(("events come", "$ per million", "and kept", "and traffic"), rows))
+    bills = table(("events come", "$ per million", "and kept", "and traffic"), rows)
+    put_between(PAGE, "cases", f"{told}\n\n{bills}")
     put_between(PAGE, "full batches", _bill(cases[FULL]["items"], "per million"))
-    put_between(PAGE, "idle month", _bill(idle["items"], "a month"))
+    timeless = sum(each["usd"] for each in idle["items"] if not each["what"].startswith("lambda time"))
+    rest = f"All but Lambda's time comes to ${timeless:.2f}."
+    put_between(PAGE, "idle month", f"{_bill(idle['items'], 'a month')}\n{rest}")
     put_between(PAGE, "idle month apart", _bill(idle["apart"], "a month"))
 
 

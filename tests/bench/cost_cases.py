@@ -94,7 +94,7 @@ def cases() -> list[Case]:
 
 def run() -> dict[str, Any]:
     """Count every case and what nothing to do uses; give all of it."""
-    counted: dict[str, Any] = {"cases": {}}
+    counted: dict[str, Any] = {"cores": os.cpu_count(), "load": os.getloadavg()[1], "cases": {}}
     for shards in (4, 1):
         with BenchStack(settings={"RELAY_SHARD_COUNT": str(shards)}) as stack:
             for case in cases():

@@ -186,3 +186,8 @@ def test_a_page_is_written_between_its_marks_and_nowhere_else(tmp_path: Path) ->
     assert page.read_text() == f"before\n<!-- bill -->\n\n{written}\n\n<!-- end of bill -->\nafter\n"
     with pytest.raises(ValueError, match="no place"):
         put_between(page, "table", "")
+
+
+def test_the_page_says_when_the_machine_was_busy() -> None:
+    assert "nothing else" in cost.busy(0.4, 2)
+    assert "wanted 12 of" in cost.busy(12.3, 2)
