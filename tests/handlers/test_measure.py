@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 
 import app as lambdas
+from chalicelib import bootstrap
+from chalicelib.application.ports import Unavailable
 from chalicelib.domain import metrics
 from infra.local.invocation import LambdaContext
 from tests.handlers.conftest import Lines, MakeRelay
 from tests.handlers.relay import Relay
+from tests.receiver import Receiver
 
 
 def measure(relay: Relay) -> None:
@@ -47,3 +50,21 @@ def test_where_a_person_reads_the_log_it_holds_no_metrics(
     capsys.readouterr()
     measure(relay)
     assert embedded(capsys.readouterr().out) == []
+
+
+def test_a_sweep_that_failed_in_part_is_not_noted_as_one_that_came_round(relay: Relay) -> None:
+    relay.drop_table("fanouts")
+    with pytest.raises(Unavailable):
+        lambdas.reconcile(relay.sample("schedule"), LambdaContext("relay-reconcile"))
+    assert bootstrap.gauging().signs(()).runs == {}
+
+
+def test_a_run_that_could_not_tell_all_owners_is_not_noted_as_one_that_did(
+    relay: Relay, receiver: Receiver
+) -> None:
+    relay.endpoint(url=receiver.url("/status/404"))
+    relay.event()
+    relay.deliver_all()
+    relay.aws("sns").delete_topic(TopicArn=relay.made.topic_arn)
+    lambdas.notify(relay.sample("schedule"), LambdaContext("relay-notify"))
+    assert bootstrap.gauging().signs(()).runs == {}
