@@ -23,11 +23,7 @@ UPDATE_ALONE: Final = "dynamodb:PartiQLUpdate"
 DELETE_ALONE: Final = "dynamodb:PartiQLDelete"
 """Writes that have nothing to do with one another: statements."""
 NOTE: Final = (INSERT_ALONE, UPDATE_ALONE)
-"""Makes a row, or changes it."""
-
-COUNT: Final = (UPDATE, UPDATE_ALONE)
-"""Counting beside other statements, and making the record that is counted in."""
-COUNT_AND_NOTE: Final = (*NOTE, UPDATE)
+"""Makes a row, or changes it; so is counted."""
 
 SEND: Final = ("sqs:GetQueueUrl", "sqs:SendMessage")
 RECEIVE: Final = (
@@ -124,7 +120,7 @@ def _api() -> Function:
         "ReplaysTable": (GET, PUT),
         "AuditTable": (QUERY, PUT),
         "PurgesTable": (GET, PUT),
-        "MetricsTable": (GET, SCAN, *COUNT),
+        "MetricsTable": (GET, SCAN, *NOTE),
         "RegistryTable": (INSERT_ALONE,),
     }
     grants = (
@@ -148,7 +144,7 @@ def _deliver(name: str, queue: str, most: int) -> Function:
         "EndingsTable": (PUT,),
         "StatsTable": (INSERT_ALONE,),
         "AuditTable": (PUT,),
-        "MetricsTable": COUNT_AND_NOTE,
+        "MetricsTable": NOTE,
         "RegistryTable": (INSERT_ALONE,),
     }
     grants = (
@@ -206,7 +202,7 @@ def _end_owed() -> Function:
         "OwedTable": (GET, QUERY, PUT, DELETE, DELETE_ALONE),
         "HistoryTable": (GET, PUT),
         "DeadLettersTable": (PUT,),
-        "MetricsTable": COUNT,
+        "MetricsTable": NOTE,
     }
     grants = (*_tables(tables), *_queues(SEND, "EndingsQueue"), *_queues(RECEIVE, "EndingsQueue"))
     return Function("end_owed", 10, grants, "EndingsQueue")
@@ -252,7 +248,7 @@ def _reconcile() -> Function:
     """Ring the lanes that nobody looked at, and fan out what nobody was told of."""
     grants = (
         *_fanning_out(),
-        *_tables({"OwedTable": (QUERY,), "FanoutsTable": (SCAN,), "MetricsTable": COUNT_AND_NOTE}),
+        *_tables({"OwedTable": (QUERY,), "FanoutsTable": (SCAN,), "MetricsTable": NOTE}),
         Grant("GatesTable", (QUERY,), "/index/armed"),
         *_queues(SEND, "ReplayQueue", "DelayedQueue"),
     )
@@ -266,7 +262,7 @@ def _notify() -> Function:
         "EndpointsTable": (GET,),
         "DeadLettersTable": (QUERY,),
         "NoticesTable": (GET, PUT, UPDATE),
-        "MetricsTable": COUNT_AND_NOTE,
+        "MetricsTable": NOTE,
     }
     grants = (
         *_tables(tables),
@@ -287,7 +283,7 @@ def _retention() -> Function:
         "GatesTable": (DELETE,),
         "NoticesTable": (DELETE,),
         "FanoutsTable": (GET, UPDATE),
-        "MetricsTable": COUNT_AND_NOTE,
+        "MetricsTable": NOTE,
     }
     grants = (*_tables(tables), *_payloads("s3:DeleteObject"))
     return Function("retention", 2, grants)

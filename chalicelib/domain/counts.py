@@ -5,7 +5,6 @@ them, and one for the sum of the milliseconds.
 """
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -46,9 +45,10 @@ def lasted(of: Metric, duration_ms: int) -> Counts:
 
 def added(*some: Counts) -> Counts:
     """Add up what was counted here and there."""
-    total: Counter[Cell] = Counter()
+    total: dict[Cell, int] = {}
     for each in some:
-        total.update(each)
+        for cell, count in each.items():
+            total[cell] = total.get(cell, 0) + count
     return total
 
 

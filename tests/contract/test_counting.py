@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from chalicelib.adapters.dynamodb import keys
 from chalicelib.adapters.dynamodb.counting import ATTRIBUTES, DynamoCounters
-from chalicelib.adapters.dynamodb.records import Made, Put, Statement, Tables
+from chalicelib.adapters.dynamodb.records import Delete, Made, Put, Statement, Tables
 from chalicelib.application.counting import Counting
 from chalicelib.domain import counts, metrics
 from chalicelib.domain.metrics import Part
@@ -48,7 +48,16 @@ def test_a_process_makes_its_record_once_and_then_adds_in_one_call(tables: Table
     process.add(counts.added(ARRIVED, counts.lasted(metrics.PLATFORM, 1)))
     assert calls() == 1
     DynamoCounters(tables, 33).add(ARRIVED)
-    assert calls() == 1
+    assert calls() == 2
+
+
+def test_a_record_that_is_taken_away_is_made_again(tables: Tables) -> None:
+    process = DynamoCounters(tables, 1)
+    process.add(ARRIVED)
+    tables.each([Delete(RECORD)])
+    assert process.add(ARRIVED) == ARRIVED
+    assert process.add(ARRIVED) == {}
+    assert counted(tables) == ARRIVED
 
 
 def test_several_parts_are_added_to_in_one_call(tables: Tables, calls: Calls) -> None:
@@ -126,7 +135,7 @@ def test_a_store_that_is_busy_gives_the_counts_back_at_once() -> None:
 
 def test_a_record_that_cannot_be_made_gives_the_counts_back() -> None:
     tables = MemoryTables()
-    tables.faults.fail_next(method="together")
+    tables.faults.fail_next(method="each")
     process = DynamoCounters(tables, 1)
     assert process.add(ARRIVED) == ARRIVED
     assert counted(tables) == {}

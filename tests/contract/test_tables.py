@@ -10,7 +10,6 @@ from chalicelib.adapters.dynamodb.records import (
     Check,
     Count,
     Delete,
-    Grow,
     Insert,
     Key,
     Made,
@@ -26,7 +25,7 @@ from infra.local.emulator import EmulatorName
 from tests.contract.given import without_moto
 
 A, B, C = Key("owed", "lane", "a"), Key("owed", "lane", "b"), Key("owed", "lane", "c")
-GATE, OTHER_GATE = Key("gates", "acme#ep"), Key("gates", "acme#other")
+GATE = Key("gates", "acme#ep")
 Calls = Callable[[], int]
 
 
@@ -310,12 +309,8 @@ class TestTogether:
             Update(C, Change((is_(1),), {"y": 3}, {"x": 4}, ("gone",))),
             Insert(Key("owed", "lane", "d"), {"x": 1}),
             Merge(GATE, {"x": 1}),
-            Grow(OTHER_GATE, {"x": 2, "y": 0}, {"v": 1}),
         ]
         assert tables.together(writes) == []
-        assert stored(tables, OTHER_GATE) == {"pk": "acme#other", "x": 2, "y": 0, "v": 1}
-        assert tables.together([Grow(OTHER_GATE, {"x": 3, "z": 1}, {"v": 2})]) == []
-        assert stored(tables, OTHER_GATE) == {"pk": "acme#other", "x": 5, "y": 0, "z": 1, "v": 2}
         assert all_of(tables) == ["a", "c", "d"]
         assert stored(tables, A) == {"pk": "lane", "sk": "a", "z": 1}
         assert stored(tables, C) == {"pk": "lane", "sk": "c", "x": 5, "y": 3}

@@ -217,6 +217,17 @@ class Customer:
         self._until(look, within_s)
         return seen
 
+    def counted(self, series: str, count: int) -> None:
+        """Wait until a series of the installation's metrics has come to a count, as anybody reads it here."""
+
+        def look() -> bool:
+            lines = httpx.get(f"{self.stack.api_url}/metrics").raise_for_status().text.splitlines()
+            (value,) = (each.rpartition(" ")[2] for each in lines if each.startswith(f"{series} "))
+            assert float(value) <= count
+            return float(value) == count
+
+        self._until(look, 0)
+
     def received(self, **where: object) -> list[Record]:
         """Give what the receiver's log has, oldest first."""
         answer = self.receiver.get("/received", params={name: str(value) for name, value in where.items()})

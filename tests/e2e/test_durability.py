@@ -272,6 +272,8 @@ def test_what_was_pending_when_all_of_it_stopped_is_delivered_after_the_next_sta
             for each in (small, big):
                 assert customer.ended(each.delivery_id)["status"] == "succeeded"
             check_restarted(witness, small, big)
+            customer.counted('relay_ingest_total{result="accepted"}', 2)
+            customer.counted('relay_delivery_attempts_total{outcome="success"}', 2)
             down = {"status": 503, "headers": {"Retry-After": "3"}}
             refused = customer.post(customer.hook(witness.script("later", down)).type)
             customer.tried(refused.delivery_id)

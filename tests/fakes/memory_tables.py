@@ -12,7 +12,6 @@ from chalicelib.adapters.dynamodb.records import (
     Count,
     Delete,
     Glance,
-    Grow,
     Insert,
     Key,
     Made,
@@ -157,7 +156,7 @@ class MemoryTables:
                 return _hold(tests, old)
             case Update(_, change) | Count(_, change):
                 return old is not None and holds(change, old)
-            case Merge() | Grow():
+            case Merge():
                 return True
             case _:
                 assert_never(write)
@@ -172,9 +171,6 @@ class MemoryTables:
                 self._forget(key)
             case Update(_, change) | Count(_, change):
                 self._keep(key, applied(change, old))
-            case Grow(_, adds, sets):
-                grown = {name: old.get(name, 0) + step for name, step in adds.items()}
-                self._keep(key, {**old, **grown, **sets})
             case Merge(_, sets, removes):
                 self._keep(key, applied(Change((), sets, {}, removes), old))
             case Check():

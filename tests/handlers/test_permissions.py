@@ -127,7 +127,7 @@ def test_the_api_answers_every_question(watch: Watch) -> None:
     paths += ["/v1/endpoints", endpoint, f"{endpoint}/health", f"{endpoint}/stats", f"{endpoint}/deliveries"]
     paths += [f"{endpoint}/attempts", *(f"{endpoint}/deliveries?status={each.value}" for each in Status)]
     with watch.running("api_handler"):
-        for path in paths:
+        for path in [*paths, "/metrics"]:
             assert relay.get(path).status == 200
 
 

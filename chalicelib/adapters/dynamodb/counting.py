@@ -1,7 +1,7 @@
 """Counters in DynamoDB: a record for each part and shard, an attribute for each cell.
 
-A statement can add only to attributes that are there. `LAYOUT` says of a record that all are: one that was
-written by older code, or not yet at all, is made whole by a transaction. Source: docs/decisions/0026.
+A statement can add only to attributes that are there: a process makes its record before it first counts, and
+`LAYOUT` says of one that it has all of them, or was made by older code. Source: docs/decisions/0026.
 """
 
 import itertools
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from chalicelib.adapters.dynamodb import keys
-from chalicelib.adapters.dynamodb.records import Count, Grow, Key, Made, Tables
+from chalicelib.adapters.dynamodb.records import Count, Insert, Key, Made, Statement, Tables, Update
 from chalicelib.application.ports import Unavailable
 from chalicelib.domain import counts as counting
 from chalicelib.domain import metrics
@@ -82,7 +82,7 @@ class DynamoCounters:
         self._tables = tables
         self._identity = identity
         self._turns = itertools.count(1)
-        self._there: set[Part] = set()
+        self._made: set[Part] = set()
 
     def add(self, counts: Counts) -> Counts:
         """Add to what was counted, in one call; give back what could not be added."""
@@ -98,10 +98,12 @@ class DynamoCounters:
 
         Each carries a stamp of its own: the client asks again when an answer is lost, and finds its stamp.
         """
-        return [self._adding(part, each) for part, each in counting.of_part(counts).items()]
+        parted = counting.of_part(counts)
+        self._make([part for part in parted if part not in self._made])
+        return [self._adding(part, each) for part, each in parted.items()]
 
     def left(self, adding: Sequence[Adding], made: Sequence[Made]) -> Counts:
-        """Give back what was not added; where the record lacks something, it is made first, in one call."""
+        """Give back what was not added; a record of an older layout is made whole first."""
         return counting.added(
             *(each.counts for each, one in zip(adding, made, strict=True) if not self._arrived(each, one))
         )
@@ -119,30 +121,42 @@ class DynamoCounters:
 
     def _adding(self, part: Part, counts: Counts) -> Adding:
         tests = (Test("v", Op.GE, LAYOUT), Test("w", Op.NE, stamp := self._stamp()))
-        adds = {ATTRIBUTES[part][cell]: count for cell, count in counts.items()}
+        # In one order, so that statements are few, whoever parses them.
+        adds = dict(sorted((ATTRIBUTES[part][cell], count) for cell, count in counts.items()))
         return Adding(part, counts, Count(self._key(part), Change(tests, {"w": stamp}, adds)))
 
     def _stamp(self) -> str:
         return f"{self._identity:x}.{next(self._turns):x}"
 
-    def _arrived(self, adding: Adding, made: Made) -> bool:
-        """Say whether counts are in the record; without one, only a process that saw it knows why not."""
-        stamp = adding.write.change.sets["w"]
-        known = adding.part in self._there
-        if made.done or (made.record is not None and made.record.get("w") == stamp):
-            self._there.add(adding.part)
-            return True
-        return (made.record is not None or not known) and self._made_whole(adding, stamp)
+    def _make(self, parts: Sequence[Part]) -> None:
+        """Make the records that are not there yet; what cannot be made now is tried again."""
+        zeros = [{**dict.fromkeys(ATTRIBUTES[part].values(), 0), "v": LAYOUT, "w": ""} for part in parts]
+        inserts = [Insert(self._key(part), record) for part, record in zip(parts, zeros, strict=True)]
+        if inserts and self._each(inserts):
+            self._made.update(parts)
 
-    def _made_whole(self, adding: Adding, stamp: str) -> bool:
-        """Add to a record that lacks some of its attributes, or is not there."""
-        adds = {name: adding.counts.get(cell, 0) for cell, name in ATTRIBUTES[adding.part].items()}
+    def _arrived(self, adding: Adding, made: Made) -> bool:
+        """Say whether counts are in the record: one that is there and refuses them lacks some attributes.
+
+        Where none is brought, the store is busy, or somebody took it away: it is made next time.
+        """
+        if made.record is None:
+            if not made.done:
+                self._made.discard(adding.part)
+            return made.done
+        if made.record["w"] == adding.write.change.sets["w"]:
+            return True
+        lacking = {name: 0 for name in ATTRIBUTES[adding.part].values() if name not in made.record}
+        as_read = Test("v", Op.EQ, made.record["v"])
+        self._each([Update(adding.write.key, Change((as_read,), {**lacking, "v": LAYOUT}, {}))])
+        return any(again.done for again in self._each([adding.write]))
+
+    def _each(self, writes: Sequence[Statement]) -> list[Made]:
+        """Make writes, or none of them where the store fails: whatever counts fails nothing else."""
         try:
-            self._tables.together([Grow(adding.write.key, adds, {"v": LAYOUT, "w": stamp})])
+            return self._tables.each(writes)
         except Unavailable:
-            return False
-        self._there.add(adding.part)
-        return True
+            return []
 
 
 def _counts_of(part: Part, record: Record) -> Counts:

@@ -83,15 +83,6 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Grow:
-    """Add to numbers of a record and set others; what is not there yet is made, and grows from 0."""
-
-    key: Key
-    adds: Mapping[str, int]
-    sets: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Check:
     """Hold a record to tests as the other writes of its transaction are made; it stays as it is."""
 
@@ -100,7 +91,7 @@ class Check:
 
 
 Statement = Insert | Delete | Update | Count
-Write = Insert | Put | Delete | Update | Merge | Grow | Check
+Write = Insert | Put | Delete | Update | Merge | Check
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from chalicelib.adapters.dynamodb.records import (
     Check,
     Count,
     Delete,
-    Grow,
     Insert,
     Key,
     Merge,
@@ -100,10 +99,6 @@ def transact_item(table: str, write: Write) -> Attributes:
         case Merge(key, sets, removes):
             names = _Names()
             update = names.update(sets, {}, removes)
-            return {"Update": _update(table, key, update, names.clause(""))}
-        case Grow(key, adds, sets):
-            names = _Names()
-            update = names.growth(adds, sets)
             return {"Update": _update(table, key, update, names.clause(""))}
         case Check(key, tests):
             names = _Names()
@@ -198,12 +193,6 @@ class _Names:
             assigned.append(f"{name} = {name} {_sign(step)} {self.value(abs(step))}")
         removed = [self.name(path) for path in removes]
         clauses = [("SET", assigned), ("REMOVE", removed)]
-        return " ".join(f"{verb} {', '.join(parts)}" for verb, parts in clauses if parts)
-
-    def growth(self, adds: Mapping[str, int], sets: Mapping[str, Any]) -> str:
-        added = [f"{self.name(path)} {self.value(step)}" for path, step in adds.items()]
-        assigned = [f"{self.name(path)} = {self.value(value)}" for path, value in sets.items()]
-        clauses = [("ADD", added), ("SET", assigned)]
         return " ".join(f"{verb} {', '.join(parts)}" for verb, parts in clauses if parts)
 
     def clause(self, condition: str) -> Attributes:
