@@ -131,8 +131,10 @@ def _deliver(by: "Sender", *, cloud: bool) -> "Deliver":
 @cache
 def reconcile() -> "Reconcile":
     """Give the watchdog."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from chalicelib.adapters.dynamodb.work import DynamoWatching
-    from chalicelib.application.reconcile import Reconcile
+    from chalicelib.application.reconcile import LOOKED_AT_ONCE, Reconcile
 
     return Reconcile(
         DynamoWatching(bootstrap.tables()),
@@ -141,4 +143,5 @@ def reconcile() -> "Reconcile":
         bootstrap.bells(),
         bootstrap.fan_out(),
         bootstrap.clock(),
+        ThreadPoolExecutor(LOOKED_AT_ONCE, "reconcile").map,
     )

@@ -54,7 +54,7 @@ def beside() -> dict[str, Any]:
         print(f"{name}: off by {off}", flush=True)
     gate = asdict(measured.one_gate())
     print("one gate:", gate, flush=True)
-    sweeps = {str(armed): sweep_s(armed) for armed in ARMED}
+    sweeps = {str(armed): [sweep_s(armed, at_once=1), sweep_s(armed)] for armed in ARMED}
     print("sweeps (s):", sweeps, flush=True)
     return {"measured": against, "one_gate": gate, "sweeps_s": sweeps}
 

@@ -5,11 +5,13 @@ runs here as it is written. The same events and the same seed give the same run.
 """
 
 import heapq
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from greenlet import getcurrent, greenlet
 
+Given = TypeVar("Given")
+Result = TypeVar("Result")
 DELIVERING, ACCEPTING = "delivering", "accepting"
 
 
@@ -57,6 +59,25 @@ class Loop:
             return work_us
         self._free[core] = max(self.now, self._free[core]) + work_us
         return self._free[core] - self.now
+
+    def together(self, call: Callable[[Given], Result], some: Sequence[Given], most: int) -> list[Result]:
+        """Call for each of some, so many side by side, and let the activity that asks wait for all."""
+        results: dict[int, Result] = {}
+        left = iter(enumerate(some))
+        asking = getcurrent()
+
+        def work() -> None:
+            for place, each in left:
+                results[place] = call(each)
+            done.append(None)
+            if len(done) == most:
+                self.at(self.now, asking.switch)
+
+        done: list[None] = []
+        for _ in range(most):
+            self.start(work)
+        self._hub.switch()
+        return [results[place] for place in range(len(some))]
 
     def run(self, until_us: int) -> None:
         """Do everything that is due before a moment."""

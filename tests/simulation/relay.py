@@ -1,11 +1,11 @@
 """A whole Relay in simulated time, or the part of it that some of its shards are."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
-from chalicelib.application.ports import Bell
-from chalicelib.application.reconcile import Reconcile
+from chalicelib.application.ports import Bell, Watched
+from chalicelib.application.reconcile import LOOKED_AT_ONCE, Reconcile, Swept
 from chalicelib.application.visit import Visit
 from chalicelib.domain import gate as gates
 from chalicelib.domain import ids
@@ -185,11 +185,17 @@ class Relay:
     def _reconcile(self) -> None:
         began = self.loop.now
         bells, no_fan_outs = cast("Any", Bells(self)), cast("Any", NoFanOuts())
-        swept = Reconcile(self.store, self.store, self.store, bells, no_fan_outs, self.loop).run()
+        reconcile = Reconcile(
+            self.store, self.store, self.store, bells, no_fan_outs, self.loop, self._together
+        )
+        swept = reconcile.run()
         self.figures.counts["sweeps"] += 1
         self.figures.counts["watched"] += swept.watched
         self.figures.counts["rescued"] += swept.rung
         self.figures.counts["sweeping ms"] += (self.loop.now - began) // MS
+
+    def _together(self, look: Callable[[Watched], Swept], some: Sequence[Watched]) -> Iterable[Swept]:
+        return self.loop.together(look, some, LOOKED_AT_ONCE)
 
     def _due(self, lane: Lane, queue: Queue) -> None:
         bell = Bell(lane, self.loop.now_ms(), queue=queue)

@@ -1,9 +1,10 @@
-"""How long reconcile takes to look at every armed endpoint, one by one as it does."""
+"""How long reconcile takes to look at every armed endpoint, side by side as it does."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 from chalicelib.application.fan_out import WorkedOff
-from chalicelib.application.reconcile import Reconcile, Swept
+from chalicelib.application.reconcile import LOOKED_AT_ONCE, Reconcile, Swept
 from chalicelib.domain import gate as gates
 from chalicelib.domain.endpoint import Endpoint
 from chalicelib.domain.gate import Rules
@@ -25,8 +26,8 @@ class NoFanOuts:
         return WorkedOff()
 
 
-def sweep_s(armed: int) -> float:
-    """Give how long one sweep over so many armed endpoints with nothing owed takes (s)."""
+def sweep_s(armed: int, at_once: int = LOOKED_AT_ONCE) -> float:
+    """Give how long (s) one sweep over so many armed endpoints with nothing owed takes, so many at once."""
     loop = Loop(BEGAN)
     store = Store(loop, Latencies(), Figures(BEGAN))
     for number in range(armed):
@@ -35,6 +36,8 @@ def sweep_s(armed: int) -> float:
         store.register(endpoint, record)
     ended: list[tuple[Swept, int]] = []
     reconcile = Reconcile(store, store, store, cast("Any", None), cast("Any", NoFanOuts()), loop)
+    if at_once > 1:
+        reconcile = replace(reconcile, together=lambda look, some: loop.together(look, some, at_once))
     loop.start(lambda: ended.append((reconcile.run(), loop.now)))
     loop.run(BEGAN + LONGEST)
     swept, moment = ended[0]

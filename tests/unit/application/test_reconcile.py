@@ -1,13 +1,17 @@
 """Reconcile: it rings what nobody looks at, once, and leaves alone what waits for a reason."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
+from threading import Barrier
 
 import pytest
 
 from chalicelib.adapters.dynamodb.capturing import ARM_AHEAD_MS
 from chalicelib.application.reconcile import DISARM_AFTER_MS, OVERLOOKED_MS, SOON_MS, Swept
 from chalicelib.domain.endpoint import Endpoint, EndpointState, Limits
+from tests.fakes.faults import Step
 from tests.fakes.scripted_sender import DIES, Answer, in_turn, status
 from tests.unit.application.interruptions import at_call, deaths
 from tests.unit.application.invariants import check
@@ -317,3 +321,24 @@ def test_a_backlog_that_is_worked_off_is_not_rung_for(world: World) -> None:
     assert len(world.sender.sent) == 120
     assert world.bells_rung <= 2 + 120 // 10
     assert rung <= 5
+
+
+def test_lanes_are_looked_at_side_by_side_and_each_is_rung_once() -> None:
+    world = World()
+    world.losing = 99
+    for number in range(8):
+        world.endpoint(f"order.n{number}")
+        world.post(f"order.n{number}")
+    world.losing = 0
+    world.clock.advance(ms=2 * MINUTE_MS)
+    process, meeting = Process(world), Barrier(4)
+
+    def meet(step: Step) -> None:
+        if step.method == "query":
+            meeting.wait(timeout=30)
+
+    process.faults.before = meet
+    with ThreadPoolExecutor(4) as threads:
+        swept = replace(process.reconcile, together=threads.map).run()
+    assert (swept.watched, swept.rung, swept.failed) == (8, 8, 0)
+    assert len({bell.lane for bell in process.bells.rung}) == 8
