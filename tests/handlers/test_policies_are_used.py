@@ -323,6 +323,19 @@ def test_a_sending_function_notes_its_first_canary_and_those_that_follow(
             assert watch.relay.run(getattr(lambdas, function.name), event) == []
 
 
+@pytest.mark.parametrize(
+    "function", [each for each in SENDING if each.name != "deliver_cloud"], ids=lambda each: each.name
+)
+def test_a_sending_function_makes_the_ticket_that_lets_it_into_tunnels(
+    make_relay: MakeRelay, watch: Watch, function: Function
+) -> None:
+    settings = {"RELAY_NODE_URL": "http://127.0.0.1:9", "RELAY_ALLOW_KEYLESS": "true"}
+    through = replace(watch, relay=make_relay(**settings, RELAY_ALLOW_PRIVATE_ENDPOINTS="true"))
+    made = through.relay.endpoint(url="tunnel:", transport="tunnel")
+    through.relay.event()
+    deliver(through, function, [f"{TENANT}#{made['id']}#0"])
+
+
 @pytest.mark.parametrize("name", ["measure", "reconcile", "notify", "retention", "export_audit"])
 def test_a_scheduled_function_notes_its_first_run_and_those_that_follow(watch: Watch, name: str) -> None:
     watch.relay.endpoint()
