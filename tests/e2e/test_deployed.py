@@ -144,7 +144,7 @@ def test_a_deployment_that_fails_halfway_leaves_what_ran_before(
 def test_the_schedules_run_and_their_canaries_come_through_every_queue(deployed: Deployed) -> None:
     deployed.until(lambda: any("reconcile.swept" in line for line in deployed.logged("reconcile")))
     with deployed.api(OPERATOR_KEY) as api:
-        deployed.until(lambda: api.get("/readyz").status_code == 200, within_s=240)
+        deployed.until(lambda: "canary" not in api.get("/readyz").json()["failing"], within_s=240)
 
 
 def restore(deployed: Deployed, table: str) -> None:
