@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -45,17 +46,29 @@ class Queues:
         return self._urls[name]
 
 
+def _nobody_told(_queue: str, _count: int, _error: Exception) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What goes beside ringing: a call's trace header with each bell, and who is told of those lost, and why."""
+
+    trace_header: Callable[[], str] = str
+    lost: Callable[[str, int, Exception], None] = _nobody_told
+
+
 class SqsBells:
     """Rings lanes on the FIFO queue of their endpoint: its shard, or one apart for how it behaves."""
 
     def __init__(
-        self, service: JsonService, queues: Queues, shards: int, trace_header: Callable[[], str] = str
+        self, service: JsonService, queues: Queues, shards: int, beside: Beside | None = None
     ) -> None:
-        """Ring on that many shards; with each bell goes the trace header of the call that rings it."""
+        """Ring on that many shards."""
         self._service = service
         self._queues = queues
         self._shards = shards
-        self._trace_header = trace_header
+        self._beside = beside or Beside()
 
     def ring(self, rung: Sequence[Bell]) -> int:
         """Ring each lane on its endpoint's queue; the number of bells lost."""
@@ -100,23 +113,28 @@ class SqsBells:
             }
             for place, each in enumerate(batch)
         ]
-        header = self._trace_header()
+        header = self._beside.trace_header()
         for each in entries if header else ():
             each["MessageSystemAttributes"] = {
                 "AWSTraceHeader": {"DataType": "String", "StringValue": header}
             }
         try:
             answer = self._service.call("SendMessageBatch", QueueUrl=self._queues.url(queue), Entries=entries)
-        except (ClientError, BotoCoreError):
+        except (ClientError, BotoCoreError) as error:
+            self._beside.lost(queue, len(batch), error)
             return len(batch)
-        return len(answer.get("Failed", []))
+        failed = answer.get("Failed", [])
+        if failed:
+            self._beside.lost(queue, len(failed), RuntimeError(failed[0]["Code"]))
+        return len(failed)
 
     def _send_plain(self, queue: str, body: str, delay_s: int) -> int:
         try:
             self._service.call(
                 "SendMessage", QueueUrl=self._queues.url(queue), MessageBody=body, DelaySeconds=delay_s
             )
-        except (ClientError, BotoCoreError):
+        except (ClientError, BotoCoreError) as error:
+            self._beside.lost(queue, 1, error)
             return 1
         return 0
 

@@ -164,11 +164,14 @@ def queues() -> "Queues":
 @cache
 def bells() -> "SqsBells":
     """Give what rings lanes."""
-    from chalicelib.adapters.sqs import SqsBells
+    from chalicelib.adapters.sqs import Beside, SqsBells
+
+    def lost(queue: str, count: int, error: Exception) -> None:
+        bootstrap.log().warning("bells.lost", extra={"queue": queue, "lost": count, "error": str(error)})
 
     of = bootstrap.settings()
-    header = str if of.traces == "off" else bootstrap.trace_header
-    return SqsBells(bootstrap.json_service("sqs"), bootstrap.queues(), of.shard_count, header)
+    beside = Beside(str if of.traces == "off" else bootstrap.trace_header, lost)
+    return SqsBells(bootstrap.json_service("sqs"), bootstrap.queues(), of.shard_count, beside)
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chalicelib.adapters.aws_limits import AwsWouldRefuse
-from chalicelib.adapters.sqs import Queues, SqsBells, SqsReceipts
+from chalicelib.adapters.sqs import Beside, Queues, SqsBells, SqsReceipts
 from chalicelib.application import fan_out
 from chalicelib.application.ports import Bell, Bells, Hint, Unavailable
 from chalicelib.domain.delivery import Lane
@@ -362,6 +362,16 @@ class TestLosses:
         assert bells.ring_later(lane_of(endpoint()), 1) == 1
         assert bells.call_fan_out(TENANT, event(1).id) == 1
         assert bells.call_ending(TENANT, endpoint().id) == 1
+
+    def test_what_is_lost_is_told_with_its_queue_and_why(self, emulator: str, prefix: str) -> None:
+        told: list[tuple[str, int, str]] = []
+        beside = Beside(lost=lambda queue, count, error: told.append((queue, count, type(error).__name__)))
+        service = json_service("sqs", emulator)
+        bells = SqsBells(service, Queues(service, prefix), 1, beside)
+        bells.ring([bell(endpoint(number), 1) for number in range(3)])
+        bells.ring_later(lane_of(endpoint()), 1)
+        assert [each[:2] for each in told] == [("shard-0.fifo", 3), ("delayed", 1)]
+        assert all(each[2] for each in told)
 
     def test_f113_bells_that_a_batch_lost_are_counted(self, ministack_provisioned: Provisioned) -> None:
         bells = bells_on(ministack_provisioned)
