@@ -52,7 +52,7 @@ def _nobody_told(_queue: str, _count: int, _error: Exception) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What goes beside ringing: a call's trace header with each bell, and who is told of those lost, and why."""
+    """What goes beside ringing: a trace header with each bell, and who is told of those lost, and why."""
 
     trace_header: Callable[[], str] = str
     lost: Callable[[str, int, Exception], None] = _nobody_told
