@@ -8,8 +8,12 @@ from dataclasses import dataclass
 
 import h11
 
+from chalicelib.node.door import NO_UPGRADE, NOT_FOUND, path_of
+
 PATH = "/tunnel/"
 BODY_MAX = 2 << 20
+CLOSING = (("Connection", "close"),)
+"""Who has no ticket gets an answer, and no connection that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,12 @@ class CallLine:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=65_536)
         self._request: h11.Request | None = None
         self._body = bytearray()
+
+    @property
+    def incomplete(self) -> bool:
+        """Say whether a request has begun whose end is still to come."""
+        state = self._http.their_state
+        return state is h11.SEND_BODY or (state is h11.IDLE and bool(self._http.trailing_data[0]))
 
     def receive(self, data: bytes) -> Call | None:
         """Take bytes, and give the call that they complete; what is none is answered, or ends it all."""
@@ -79,8 +89,10 @@ class CallLine:
     def _whole(self) -> Call | None:
         request = self._request
         target = request.target.decode("ascii", "replace") if request else ""
+        if path_of(target) == "/ws":
+            return self.answer(NO_UPGRADE.status, NO_UPGRADE.text.encode(), CLOSING)
         if request is None or request.method != b"POST" or not target.startswith(PATH):
-            return self.answer(404, b"not found")
+            return self.answer(NOT_FOUND.status, NOT_FOUND.text.encode(), CLOSING)
         given = dict(request.headers)
         scheme, _, token = given.get(b"authorization", b"").decode("latin-1").partition(" ")
         return Call(target.removeprefix(PATH), token if scheme == "Bearer" else "", bytes(self._body))

@@ -45,8 +45,11 @@ UNDER_PRESSURE = Refusal(503, "Relay memory pressure")
 
 
 def path_of(target: str) -> str:
-    """Give the path of a request's target."""
-    return urlsplit(target).path
+    """Give the path of a request's target; of one that cannot be read, none."""
+    try:
+        return urlsplit(target).path
+    except ValueError:
+        return ""
 
 
 def asked_of(target: str) -> Asked | Refusal:

@@ -90,7 +90,10 @@ class Node:
             token = door.token_of(request.headers.get("Authorization"))
             self._upgrade(peer, request, partial(self._admit_listener, peer, token))
         else:
-            peer.answer(self._page(peer, path))
+            page = self._page(peer, path)
+            if request.method == "HEAD":
+                page.body = b""
+            peer.answer(page)
 
     def called(self, peer: Peer) -> Callable[[bytes], None]:
         """Give what takes the bytes of a peer that brings calls."""
@@ -98,8 +101,14 @@ class Node:
 
         def receive(data: bytes) -> None:
             call = line.receive(data)
+            if line.incomplete:
+                peer.expect_request()
+            else:
+                peer.begun()
             if call is not None:
-                self._tunnels.call(line, call)
+                self._tenure.alive()
+                peer.hold_back()
+                self._tunnels.call(line, call, peer.read_on)
 
         return receive
 
@@ -147,6 +156,7 @@ class Node:
             asked = Asked(asked.server_id, asked.role, 2, self._new_id())
         peer.asked = asked
         self.relay.join(peer)
+        peer.begin()
 
     async def _admit_listener(self, peer: Peer, token: str, accepted: Response) -> None:
         try:
@@ -160,6 +170,7 @@ class Node:
             self._refuse(peer, door.NO_TICKET)
         elif await self._let_in(peer, session_of(ticket.name), accepted):
             self._tunnels.join(peer, ticket)
+            peer.begin()
 
     async def _let_in(self, peer: Peer, session: str, accepted: Response) -> bool:
         """Open a WebSocket if it may open; False when it is refused, or gone meanwhile."""

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 WRITE_HIGH_BYTES = 32_768
 LINGER_S = 5.0
 _DISCARDED_MAX_BYTES = 1 << 20
+_HEAD_MAX_BYTES = 65_536
+_HEAD_END = b"\r\n\r\n"
+_POST = b"POST "
 _SWITCHING = 101
 
 
@@ -57,6 +60,8 @@ class Peer(asyncio.Protocol):
     """One connection. `inbox` holds messages in order, and None for the end."""
 
     __slots__ = (
+        "_early",
+        "_fragmented",
         "_fragments",
         "_held_back",
         "_linger",
@@ -94,7 +99,9 @@ class Peer(asyncio.Protocol):
         self.charged = 0
         self.tunnel = ""
         self.taker: Callable[[bytes], None] | None = None
-        self._fragments: list[bytes] = []
+        self._early = bytearray()
+        self._fragmented = False
+        self._fragments = bytearray()
         self._opcode = Opcode.BINARY
         self._held_back = False
         self._linger: asyncio.TimerHandle | None = None
@@ -103,8 +110,13 @@ class Peer(asyncio.Protocol):
     @property
     def held_bytes(self) -> int:
         """Count the bytes that came from this peer and have not gone on."""
-        inside = sum(len(each[1]) for each in self.inbox if each) + sum(map(len, self._fragments))
-        return len(self.wire.reader.buffer) + inside + (self.parcel.size if self.parcel else 0)
+        inside = sum(len(each[1]) for each in self.inbox if each)
+        return (
+            len(self.wire.reader.buffer)
+            + len(self._fragments)
+            + inside
+            + (self.parcel.size if self.parcel else 0)
+        )
 
     @property
     def open(self) -> bool:
@@ -120,26 +132,22 @@ class Peer(asyncio.Protocol):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             buffer = self._owner.settings.tcp_receive_buffer_bytes
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
-        wait_s = self._owner.settings.http_idle_timeout_ms / 1000
-        self._request_timer = asyncio.get_running_loop().call_later(wait_s, self.transport.abort)
+        self.expect_request()
 
     def data_received(self, data: bytes) -> None:
         """Read what came; messages go to the inbox in order."""
-        if self._request_timer is not None and self.taker is None and data.startswith(b"POST "):
-            self.taker = self._owner.called(self)
-            self._begun()
         if self.taker is not None:
             self.taker(data)
             return
         wire = self.wire
+        if wire.state is State.CONNECTING:
+            self._ask(data)
+            return
         wire.receive_data(data)
         if wire.writes:
             self.flush()
         for event in wire.events_received():
-            if isinstance(event, Frame):
-                self._frame(event)
-            else:
-                self._requested(cast("Request", event))
+            self._frame(cast("Frame", event))
         if self.left:
             self._discard()
             return
@@ -176,9 +184,28 @@ class Peer(asyncio.Protocol):
         self.blocked = False
         self._owner.drained(self)
 
+    def expect_request(self) -> None:
+        """Wait for the rest of a request, but not for ever."""
+        if self._request_timer is None:
+            wait_s = self._owner.settings.http_idle_timeout_ms / 1000
+            self._request_timer = asyncio.get_running_loop().call_later(wait_s, self.transport.abort)
+
+    def begun(self) -> None:
+        """Stop waiting for a request: all of it is there."""
+        if self._request_timer is not None:
+            self._request_timer.cancel()
+            self._request_timer = None
+
+    def begin(self) -> None:
+        """Read what was sent after the request, before it was answered."""
+        early = bytes(self._early)
+        self._early.clear()
+        if early:
+            self.data_received(early)
+
     def answer(self, response: Response) -> None:
         """Answer the request: with 101 the WebSocket is open, else the connection ends."""
-        self._begun()
+        self.begun()
         if self.wire.state is State.CONNECTING and not self.transport.is_closing():
             self.wire.send_response(response)
             self.flush()
@@ -231,15 +258,34 @@ class Peer(asyncio.Protocol):
                 self.transport.write_eof()
             self._linger_on()
 
-    def _requested(self, request: Request) -> None:
-        self._begun()
-        self._owner.requested(self, request)
+    def _ask(self, data: bytes) -> None:
+        """Read a request to its end; what comes after it has to wait for the answer."""
+        early = self._early
+        early += data
+        if self._request_timer is None:
+            return
+        if _POST.startswith(early[: len(_POST)]):
+            if len(early) >= len(_POST):
+                self.taker = self._owner.called(self)
+                self.begin()
+            return
+        end = early.find(_HEAD_END) + len(_HEAD_END)
+        if end < len(_HEAD_END):
+            if len(early) <= _HEAD_MAX_BYTES:
+                return
+            end = len(early)
+        head = bytes(early[:end])
+        del early[:end]
+        self._requested(head)
 
-    def _begun(self) -> None:
-        """Stop waiting for a request."""
-        if self._request_timer is not None:
-            self._request_timer.cancel()
-            self._request_timer = None
+    def _requested(self, head: bytes) -> None:
+        self.begun()
+        self.wire.receive_data(head)
+        self.flush()
+        for event in self.wire.events_received():
+            self._owner.requested(self, cast("Request", event))
+            return
+        self._linger_on()
 
     def _frame(self, frame: Frame) -> None:
         if frame.opcode is Opcode.CLOSE:
@@ -254,12 +300,13 @@ class Peer(asyncio.Protocol):
         if self.left:
             return
         data = bytes(frame.data)
-        if not frame.fin or self._fragments:
-            self._fragments.append(data)
+        if not frame.fin or self._fragmented:
+            self._fragments += data
+            self._fragmented = not frame.fin
             if not frame.fin:
                 return
-            data = b"".join(self._fragments)
-            self._fragments = []
+            data = bytes(self._fragments)
+            self._fragments = bytearray()
         if self._opcode is Opcode.TEXT and not _is_text(data):
             self.wire.fail(CloseCode.INVALID_DATA, "invalid UTF-8")
             self.flush()
@@ -267,7 +314,7 @@ class Peer(asyncio.Protocol):
         self.inbox.append((self._opcode, data))
 
     def _discard(self) -> None:
-        self._fragments = []
+        self._fragments = bytearray()
         self.inbox.clear()
         if len(self.wire.reader.buffer) > _DISCARDED_MAX_BYTES:
             self.transport.abort()

@@ -5,6 +5,7 @@ as a parcel, with its source unread.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from websockets.frames import Opcode
@@ -15,10 +16,13 @@ from chalicelib.node.metrics import Metrics
 from chalicelib.node.parcel import Parcel
 from chalicelib.node.peer import Peer, framed
 from chalicelib.node.sessions import (
+    POLICY,
+    REPLACED,
     TRY_AGAIN,
     Attached,
     Close,
     Effect,
+    Replace,
     Session,
     SessionV1,
     SessionV2,
@@ -88,7 +92,9 @@ class Relay:
                 each.read_on()
 
     def lost(self, peer: Peer) -> None:
-        """Let a peer go whose connection is gone, after what it had sent before."""
+        """Let a peer go whose connection is gone, after what it had sent before, if that has a way."""
+        if peer in self._unrouted:
+            peer.inbox.clear()
         self._give_up_on(peer)
         if peer.asked is not None and not peer.left:
             peer.end()
@@ -105,7 +111,7 @@ class Relay:
         key = (asked.version, asked.server_id)
         session = self.sessions[key]
         self._act(session, session.leave(peer, asked))
-        if session.empty:
+        if session.empty and self.sessions.get(key) is session:
             del self.sessions[key]
 
     def shut(self, peer: Peer, code: int, reason: str) -> None:
@@ -117,6 +123,8 @@ class Relay:
         """Close every socket and forget every session, for one reason."""
         everybody = list(self.peers())
         self.sessions.clear()
+        for peer in everybody:
+            peer.left = True
         for peer in everybody:
             self._close(peer, code, reason)
 
@@ -151,6 +159,9 @@ class Relay:
                     self._tell(peer, text)
                 case Close(of=peer, code=code, reason=reason):
                     self._close(peer, code, reason)
+                case Replace(of=peer, by=newer):
+                    _hand_over(peer, newer)
+                    self._close(peer, POLICY, REPLACED)
                 case Attached(connection_id=connection_id):
                     self._attach(session, connection_id)
 
@@ -303,6 +314,18 @@ class Relay:
         if blocked is not None:
             source.hold_back()
             blocked.waiters.append(source)
+
+
+def _hand_over(older: Peer, newer: Peer) -> None:
+    """Give to a newer socket what stands behind the older's outstanding write, which stays the older's."""
+    parcels, older.outgoing = older.outgoing, deque()
+    for parcel in parcels:
+        parcel.waiting.discard(older)
+        parcel.hand_out([newer])
+        parcel.check()
+    if older.writing is not None:
+        older.writing.done(older)
+        older.writing = None
 
 
 def _asked(peer: Peer) -> Asked:

@@ -42,13 +42,21 @@ class Close(Generic[P]):
 
 
 @dataclass(frozen=True, slots=True)
+class Replace(Generic[P]):
+    """Close a socket whose place another has taken; what has not begun to be written to it goes there."""
+
+    of: P
+    by: P
+
+
+@dataclass(frozen=True, slots=True)
 class Attached:
     """A data socket is there now: what waited for it may go."""
 
     connection_id: str
 
 
-Effect = Tell[P] | Close[P] | Attached
+Effect = Tell[P] | Close[P] | Replace[P] | Attached
 
 
 class SessionV1(Generic[P]):
@@ -67,7 +75,7 @@ class SessionV1(Generic[P]):
         """Take a socket in; the one it replaces closes."""
         older = self._of.get(asked.role)
         self._of[asked.role] = peer
-        return [] if older is None else [Close(older, POLICY, REPLACED)]
+        return [] if older is None else [Replace(older, peer)]
 
     def leave(self, peer: P, asked: Asked) -> list[Effect[P]]:
         """Let a socket go."""
@@ -175,14 +183,14 @@ class SessionV2(Generic[P]):
         older, self._control = self._control, peer
         for waiting in self._waiting.values():
             waiting.since, waiting.told = now, None
-        effects: list[Effect[P]] = [] if older is None else [Close(older, POLICY, REPLACED)]
+        effects: list[Effect[P]] = [] if older is None else [Replace(older, peer)]
         return [*effects, self._sync(peer)]
 
     def _data_joins(self, peer: P, connection_id: str) -> list[Effect[P]]:
         line = self._lines.setdefault(connection_id, _Line())
         older, line.data = line.data, peer
         self._waiting.pop(connection_id, None)
-        effects: list[Effect[P]] = [] if older is None else [Close(older, POLICY, REPLACED)]
+        effects: list[Effect[P]] = [] if older is None else [Replace(older, peer)]
         return [*effects, Attached(connection_id)]
 
     def _client_joins(self, peer: P, connection_id: str, now: float) -> list[Effect[P]]:

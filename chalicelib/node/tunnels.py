@@ -15,7 +15,7 @@ from websockets.frames import Opcode
 from chalicelib.application.ports import Elsewhere, Unavailable
 from chalicelib.domain import tunnel
 from chalicelib.domain.tunnel import Ticket
-from chalicelib.node.calls import Call, CallLine
+from chalicelib.node.calls import CLOSING, Call, CallLine
 from chalicelib.node.peer import Peer, framed
 from chalicelib.node.sessions import POLICY
 
@@ -129,21 +129,22 @@ class Tunnels:
             self.lost(listener.peer)
             listener.peer.close(code, reason)
 
-    def call(self, line: CallLine, call: Call) -> None:
-        """Answer a call as soon as its listener has."""
-        self._start(self._answer(line, call))
+    def call(self, line: CallLine, call: Call, answered: Callable[[], None]) -> None:
+        """Answer a call as soon as its listener has, and those that came behind it; then say so."""
+        self._start(self._answer(line, call, answered))
 
-    async def _answer(self, line: CallLine, call: Call) -> None:
+    async def _answer(self, line: CallLine, call: Call, answered: Callable[[], None]) -> None:
         following: Call | None = call
         while following is not None:
             status, body, headers = await self._asked(following)
             following = line.answer(status, body, headers)
+        answered()
 
     async def _asked(self, call: Call) -> tuple[int, bytes, tuple[tuple[str, str], ...]]:
         try:
             ticket = await self.opened(call.token)
             if ticket is None or ticket.endpoint_id:
-                return 401, b"no ticket", ()
+                return 401, b"no ticket", CLOSING
             listener = self._listeners.get(call.name)
             if listener is None:
                 return await self._elsewhere(call.name)

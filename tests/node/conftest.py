@@ -1,14 +1,16 @@
-"""Nodes as processes of their own, on free ports."""
+"""Nodes as processes of their own, on free ports; whatever one says on its standard error fails the test."""
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -44,25 +46,30 @@ StartShared = Callable[..., Running]
 
 
 @pytest.fixture(scope="module")
-def start_node() -> Iterator[StartNode]:
-    with ExitStack() as ending:
+def start_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartNode]:
+    with (tmp_path_factory.mktemp("node") / "stderr").open("w+", encoding="utf-8") as stderr:
+        with ExitStack() as ending:
+            yield partial(_start, ending, stderr)
+        stderr.seek(0)
+        assert stderr.read() == ""
 
-        def start(**settings: object) -> Running:
-            given = {f"PASEO_RELAY_{name.upper()}": str(value) for name, value in settings.items()}
-            environment = {**os.environ, **SHORT, "PASEO_RELAY_PORT": "0", **given}
-            process = subprocess.Popen(
-                [sys.executable, "-m", "chalicelib.node"],
-                cwd=ROOT,
-                env=environment,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            ending.callback(_end, process)
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            return Running(int(line.rsplit(":", 1)[1].split("/")[0]), process)
 
-        yield start
+def _start(
+    ending: ExitStack, stderr: IO[str], environment: Mapping[str, str] | None = None, **settings: object
+) -> Running:
+    given = {f"PASEO_RELAY_{name.upper()}": str(value) for name, value in settings.items()}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "chalicelib.node"],
+        cwd=ROOT,
+        env={**os.environ, **SHORT, "PASEO_RELAY_PORT": "0", **(environment or {}), **given},
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+    )
+    ending.callback(_end, process)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    return Running(int(line.rsplit(":", 1)[1].split("/")[0]), process)
 
 
 @pytest.fixture(scope="module")
@@ -79,23 +86,34 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def start_shared(start_node: StartNode, store: str, monkeypatch: pytest.MonkeyPatch) -> StartShared:
+def start_shared(start_node: StartNode, store: str) -> StartShared:
     """Start nodes that share a registry nobody else has."""
-    prefix = f"n{next(_NAMES)}-"
-    for name, value in (("REGION", REGION), ("ACCESS_KEY_ID", "test"), ("SECRET_ACCESS_KEY", "test")):
-        monkeypatch.setenv(f"AWS_{name}".replace("AWS_REGION", "AWS_DEFAULT_REGION"), value)
-    provision(store, prefix, tables_only=True)
-    monkeypatch.setenv("RELAY_RESOURCE_PREFIX", prefix)
+    return sharing(start_node, store)
 
-    def start(target: str, *, store_port: int = 0, **settings: object) -> Running:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{store_port}" if store_port else store)
+
+def sharing(start_node: StartNode, store: str) -> StartShared:
+    """Make a registry, and give what starts nodes that share it."""
+    prefix = f"n{next(_NAMES)}-"
+    provision(store, prefix, tables_only=True)
+    environment = {
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "RELAY_RESOURCE_PREFIX": prefix,
+    }
+
+    def start(
+        target: str, *, store_port: int = 0, also: Mapping[str, str] | None = None, **settings: object
+    ) -> Running:
+        url = f"http://127.0.0.1:{store_port}" if store_port else store
         shared = {
             "lease_ms": int(LEASE_S * 1000),
             "lease_renewal_ms": 400,
             "clock_skew_ms": 500,
             "owner_idle_ms": 500,
         }
-        return start_node(registry="dynamodb", ownership_target=target, **shared, **settings)
+        given = {**environment, "AWS_ENDPOINT_URL": url, **(also or {})}
+        return start_node(given, registry="dynamodb", ownership_target=target, **{**shared, **settings})
 
     return start
 

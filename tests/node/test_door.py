@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from tests.node.conftest import Running, StartNode
-from tests.node.paseo import Peer, RefusedError, request, ws_path
+from tests.node.paseo import BINARY, CLOSE, PING, TEXT, Message, Peer, RefusedError, framed, request, ws_path
 
 NAMES = count()
 UPGRADE = {
@@ -104,11 +104,112 @@ def test_metrics_are_prometheus_text(node: Running) -> None:
     assert "paseo_relay_max_frame_bytes 33554418\n" in answer.body
 
 
-def test_a_request_that_does_not_end_is_cut_off(start_node: StartNode) -> None:
-    node = start_node(http_idle_timeout_ms=500)
+@pytest.fixture(scope="module")
+def hasty(start_node: StartNode) -> Running:
+    return start_node(http_idle_timeout_ms=300)
+
+
+def test_a_request_that_does_not_end_is_cut_off(hasty: Running) -> None:
+    assert _raw(hasty, b"GET /ws HTTP/1.1\r\nHost: relay") == b""
+
+
+@pytest.mark.parametrize(
+    "started",
+    [
+        "POST /tunnel/x HTTP/1.1\r\nHost: relay",
+        "POST /tunnel/x HTTP/1.1\r\nHost: r\r\nContent-Length: 9\r\n\r\n{",
+    ],
+)
+def test_a_call_that_does_not_end_is_cut_off_too(hasty: Running, started: str) -> None:
+    assert _raw(hasty, started.encode()) == b""
+
+
+@pytest.mark.parametrize(
+    "target, status, words",
+    [
+        ("POST /ws HTTP/1.1", 426, "Expected WebSocket upgrade"),
+        ("PUT /ws HTTP/1.1", 426, "Expected WebSocket upgrade"),
+        ("GET /ws HTTP/1.0", 426, "Expected WebSocket upgrade"),
+        ("POST /health HTTP/1.1", 404, "not found"),
+        ("PUT /elsewhere HTTP/1.1", 404, "not found"),
+        ("GET //[ HTTP/1.1", 404, "not found"),
+        ("GET http://relay.test/health HTTP/1.1", 200, '{"status":"ok"}'),
+        ("GET /health HTTP/1.0", 200, '{"status":"ok"}'),
+        ("HEAD /health HTTP/1.1", 200, ""),
+    ],
+)
+def test_requests_of_all_kinds_have_the_same_answers(
+    node: Running, target: str, status: int, words: str
+) -> None:
+    answer = _raw(node, f"{target}\r\nHost: r\r\nContent-Length: 0\r\n\r\n".encode())
+    head, _, body = answer.decode().partition("\r\n\r\n")
+    assert (int(head.split()[1]), body) == (status, words)
+
+
+def test_of_requests_in_a_row_the_first_is_answered_and_the_connection_ends(node: Running) -> None:
+    answer = _raw(node, b"GET /health HTTP/1.1\r\nHost: r\r\n\r\n" * 3)
+    assert answer.count(b"HTTP/1.1 200") == answer.count(b'{"status":"ok"}') == 1
+
+
+def test_a_call_is_known_as_one_however_its_bytes_come(node: Running) -> None:
     with socket.create_connection(("127.0.0.1", node.port), 5) as sock:
-        sock.sendall(b"GET /ws HTTP/1.1\r\nHost: relay")
-        assert sock.recv(1) == b""
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in b"POST /tunnel/x HTTP/1.1\r\nHost: r\r\nContent-Length: 0\r\n\r\n":
+            sock.sendall(bytes([byte]))
+        assert _to_the_end(sock).startswith(b"HTTP/1.1 401")
+
+
+def test_an_upgrade_may_come_byte_by_byte(node: Running) -> None:
+    with socket.create_connection(("127.0.0.1", node.port), 5) as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in _upgrade("slowly"):
+            sock.sendall(bytes([byte]))
+        assert sock.recv(12) == b"HTTP/1.1 101"
+
+
+def test_what_is_sent_with_the_upgrade_is_read_after_it(node: Running) -> None:
+    early = framed(PING, b"p") + framed(CLOSE, b"\x03\xe8")
+    with socket.create_connection(("127.0.0.1", node.port), 5) as sock:
+        sock.sendall(_upgrade("early") + early)
+        answer = _to_the_end(sock)
+    head, _, frames = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 101")
+    order = [b'"sync"', b"\x8a\x01p", b"\x88\x02\x03\xe8"]
+    assert sorted(order, key=frames.index) == order
+
+
+def test_a_message_that_is_sent_with_the_upgrade_goes_on_like_any_other(node: Running) -> None:
+    with (
+        Peer.open(node.port, ws_path("early-message", "server", "2", "c")) as data,
+        socket.create_connection(("127.0.0.1", node.port), 5) as sock,
+    ):
+        sock.sendall(_upgrade("early-message", "client") + framed(BINARY, b"early"))
+        assert data.message() == Message(BINARY, b"early")
+
+
+def test_a_control_may_not_say_too_much_with_its_upgrade_either(node: Running) -> None:
+    with socket.create_connection(("127.0.0.1", node.port), 5) as sock:
+        sock.sendall(_upgrade("early-control") + framed(TEXT, b"x" * 65_537))
+        assert b"\x03\xf1" in _to_the_end(sock)
+
+
+def _upgrade(server_id: str, role: str = "server") -> bytes:
+    path = ws_path(server_id, role, "2", "c" if role == "client" else None)
+    lines = [f"GET {path} HTTP/1.1", "Host: r", *(f"{name}: {value}" for name, value in UPGRADE.items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def _raw(node: Running, sent: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", node.port), 5) as sock:
+        sock.sendall(sent)
+        return _to_the_end(sock)
+
+
+def _to_the_end(sock: socket.socket) -> bytes:
+    found = b""
+    while data := sock.recv(65_536):
+        found += data
+    return found
 
 
 def test_a_full_node_says_so(start_node: StartNode) -> None:

@@ -33,6 +33,12 @@ def _open(node: Running, ending: ExitStack, name: str, role: str, *, receive_buf
     return ending.enter_context(Peer.open(node.port, path, receive_buffer=receive_buffer))
 
 
+def _open_control(node: Running, ending: ExitStack, name: str) -> Peer:
+    control = ending.enter_context(Peer.open(node.port, ws_path(name, "server")))
+    control.message()
+    return control
+
+
 def _in_background(send: Callable[[], None]) -> threading.Thread:
     def quietly() -> None:
         with suppress(OSError):
@@ -90,6 +96,38 @@ def test_a_source_whose_every_destination_failed_is_told_so(node: Running, endin
     client = _open(node, ending, "undelivered", "client")
     client.send(b"z" * (8 * MIB))
     assert client.closed() == Closed(1013, "Delivery unavailable")
+
+
+def test_clients_stay_when_a_data_socket_that_takes_nothing_is_replaced(
+    start_node: StartNode, ending: ExitStack
+) -> None:
+    node = start_node()
+    _open(node, ending, "replaced", "server", receive_buffer=4_096)
+    first, second = (_open(node, ending, "replaced", "client") for _ in range(2))
+    first.send(b"1" * (8 * MIB))
+    _wait_until(lambda: _metric(node, "backpressured_sources") == 1)
+    second.send(b"2" * 50_000)
+    _wait_until(lambda: _metric(node, "backpressured_sources") == 2)
+    newer = _open(node, ending, "replaced", "server")
+    assert newer.message().data == b"2" * 50_000
+    for each in (first, second):
+        each.send("still here")
+        assert newer.message().text == "still here"
+    assert _metric(node, "backpressured_sources") == _metric(node, "ingress_reserved_bytes") == 0
+
+
+def test_a_session_ends_with_a_control_that_is_shed_for_its_last_notice(
+    start_node: StartNode, ending: ExitStack
+) -> None:
+    """A notice of an id's going is longer by three bytes than that of its coming."""
+    node = start_node(control_queue_bytes=256)
+    control = _open_control(node, ending, "last-notice")
+    path = ws_path("last-notice", "client", "2", "i" * 214)
+    client = ending.enter_context(Peer.open(node.port, path))
+    assert '"connected"' in control.message().text
+    client.close()
+    assert control.closed() == Closed(1013, "Slow consumer")
+    assert _metric(node, "active_sessions") == 0
 
 
 def test_a_source_is_not_read_while_its_message_is_under_way(node: Running, ending: ExitStack) -> None:
