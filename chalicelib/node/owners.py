@@ -11,6 +11,10 @@ class Alone:
         """Be the only one."""
         return 1
 
+    def begin(self) -> int:
+        """Be the only one from now on."""
+        return 1
+
     def find(self, _server_id: str) -> Elsewhere | None:
         """Know of no other."""
         return None

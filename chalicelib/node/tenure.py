@@ -1,4 +1,4 @@
-"""Tenure: what this node owns and for how long it may say so, by a monotonic clock that no pause stops.
+"""Tenure: what this node owns and for how long it may say so, by a steady clock that no pause stops.
 
 The lease is counted from before its renewal was asked for, less a margin for clocks that differ: it is over
 here before another node may think so. Renewals run on the event loop, so a loop that hangs loses its lease.
@@ -7,6 +7,7 @@ here before another node may think so. Renewals run on the event loop, so a loop
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from chalicelib.application.ports import Elsewhere, Owners, Unavailable
@@ -15,6 +16,8 @@ from chalicelib.node.settings import NodeSettings
 ANSWER_WITHIN_S = 1.0
 T = TypeVar("T")
 _RETRY_S = 0.5
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""The clock that also runs while the machine sleeps, where there is one."""
 
 
 class Tenure:
@@ -27,6 +30,8 @@ class Tenure:
         self._expired = expired
         self._until = 0.0
         self._held = False
+        self._term = 0
+        self._renewing = ThreadPoolExecutor(4, "renewing")
         self._answers = False
         self._owned: dict[str, int] = {}
         self._idle: dict[str, float] = {}
@@ -41,13 +46,9 @@ class Tenure:
 
     def alive(self) -> bool:
         """Say whether the lease holds; the first to find that it does not ends all that rests on it."""
-        if time.monotonic() < self._until:
+        if _now() < self._until:
             return True
-        if self._held:
-            self._held = False
-            self._owned.clear()
-            self._idle.clear()
-            self._expired()
+        self._end()
         return False
 
     async def begin(self) -> None:
@@ -91,29 +92,50 @@ class Tenure:
     def idle(self, server_id: str) -> None:
         """Note that a session has no socket, from now on."""
         if server_id in self._owned:
-            self._idle[server_id] = time.monotonic()
+            self._idle[server_id] = _now()
 
     async def end(self) -> None:
         """Give everything back."""
         self._held = False
         self._until = 0.0
-        await self._quietly(asyncio.to_thread(self._owners.retire))
+        await self._quietly(self._apart(self._owners.retire))
+
+    def _end(self) -> None:
+        """End all that rests on a lease, if there is one."""
+        self._until = 0.0
+        if self._held:
+            self._held = False
+            self._owned.clear()
+            self._idle.clear()
+            self._expired()
 
     async def _renew(self) -> None:
-        began = time.monotonic()
+        """Prolong the lease; where there is none, end what rested on it before another begins."""
+        began = _now()
         try:
-            self.nodes = await asyncio.wait_for(asyncio.to_thread(self._owners.renew), ANSWER_WITHIN_S)
+            nodes = await asyncio.wait_for(self._apart(self._owners.renew), ANSWER_WITHIN_S)
+            if nodes is None:
+                self._end()
+                began = _now()
+                nodes = await asyncio.wait_for(self._apart(self._owners.begin), ANSWER_WITHIN_S)
         except (Unavailable, TimeoutError):
             self._answers = False
             self.alive()
             return
         self.alive()
+        self._term += not self._held
         self._answers = self._held = True
+        self.nodes = nodes
         self._until = began + (self._settings.lease_ms - self._settings.clock_skew_ms) / 1000
 
+    def _apart(self, work: Callable[[], T]) -> Awaitable[T]:
+        """Do what the lease depends on in threads that no rush of claims can keep busy."""
+        return asyncio.get_running_loop().run_in_executor(self._renewing, work)
+
     async def _claim(self, server_id: str) -> Elsewhere | None:
+        term = self._term
         found = await self._in_time(asyncio.to_thread(self._owners.claim, server_id))
-        if not self.alive():
+        if not self.alive() or term != self._term:
             raise Unavailable("the lease ended meanwhile")
         if isinstance(found, Elsewhere):
             return found
@@ -123,7 +145,7 @@ class Tenure:
 
     def _let_go(self) -> None:
         """Release what has been idle for long."""
-        before = time.monotonic() - self._settings.owner_idle_ms / 1000
+        before = _now() - self._settings.owner_idle_ms / 1000
         for server_id in [name for name, since in self._idle.items() if since <= before]:
             del self._idle[server_id]
             generation = self._owned.pop(server_id)
@@ -141,3 +163,7 @@ class Tenure:
             await asyncio.wait_for(work, ANSWER_WITHIN_S)
         except (Unavailable, TimeoutError):
             return
+
+
+def _now() -> float:
+    return time.clock_gettime(_STEADY)

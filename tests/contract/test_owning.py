@@ -16,7 +16,7 @@ LEASE_MS = 10_000
 
 def _node(tables: Tables, clock: FixedClock, name: str) -> DynamoOwners:
     owners = DynamoOwners(tables, clock, Node(name, f"{name}.test:4000"), LEASE_MS)
-    owners.renew()
+    owners.begin()
     return owners
 
 
@@ -38,7 +38,8 @@ def test_nodes_count_as_long_as_their_leases_run(tables: Tables) -> None:
     two.renew()
     clock.advance(ms=1)
     assert two.renew() == 1
-    assert one.renew() == 2
+    assert one.renew() is None
+    assert one.begin() == 2
     one.retire()
     assert two.renew() == 1
 
@@ -52,7 +53,8 @@ def test_a_session_is_taken_over_when_its_owners_lease_is_over_and_not_before(ta
     assert two.claim("s") == Elsewhere("one.test:4000")
     clock.advance(ms=1)
     assert two.claim("s") == 2
-    one.renew()
+    assert one.renew() is None
+    one.begin()
     assert one.claim("s") == Elsewhere("two.test:4000")
 
 
@@ -61,8 +63,9 @@ def test_a_lease_that_ran_out_is_not_prolonged_what_it_owned_is_free(tables: Tab
     one, two = (_node(tables, clock, name) for name in ("one", "two"))
     one.claim("s")
     clock.advance(ms=LEASE_MS)
-    one.renew()
-    two.renew()
+    assert one.renew() is None
+    one.begin()
+    two.begin()
     assert two.claim("s") == 2
 
 
@@ -92,6 +95,26 @@ def test_a_clock_that_goes_back_begins_a_later_epoch_all_the_same(tables: Tables
     one.claim("s")
     behind = FixedClock(1_700_000_000_000)
     assert _node(tables, behind, "two").claim("s") == Elsewhere("one.test:4000")
+
+
+def test_a_renewal_that_is_written_late_makes_no_lease_shorter(tables: Tables) -> None:
+    clock = FixedClock()
+    one, two = (_node(tables, clock, name) for name in ("one", "two"))
+    one.claim("s")
+    clock.advance(ms=5_000)
+    assert one.renew() == two.renew() == 2
+    clock.advance(ms=-4_000)
+    assert one.renew() == 2
+    clock.advance(ms=4_000 + LEASE_MS - 1)
+    assert two.begin() == 2
+    assert two.claim("s") == Elsewhere("one.test:4000")
+
+
+def test_a_lease_is_renewed_as_it_is_when_the_answer_was_lost(tables: Tables) -> None:
+    one = _node(tables, FixedClock(), "one")
+    assert one.claim("s") == 1
+    assert one.renew() == one.renew() == 1
+    assert one.claim("s") == 2
 
 
 @without_moto

@@ -35,15 +35,30 @@ class DynamoOwners:
         self._lease_ms = lease_ms
         self._epoch = 0
 
-    def renew(self) -> int:
-        """Prolong the lease, or begin a new one; gives how many nodes are alive."""
+    def renew(self) -> int | None:
+        """Prolong the lease; gives how many nodes are alive, or None: there is none to prolong.
+
+        One that is written late, after another, changes nothing: a lease never gets shorter.
+        """
+        now_ms, epoch = self._clock.now_ms(), self._epoch
+        until = self._until(now_ms)
+        longer = (*self._alive(epoch, now_ms), Test("lease_until", Op.LT, until["lease_until"]))
+        (made,) = self._tables.each([Update(self._at, Change(longer, until, {}))])
+        row = made.record
+        stands = row is not None and row["epoch"] == epoch and row["lease_until"] > now_ms
+        return self._count(now_ms) if stands else None
+
+    def begin(self) -> int:
+        """Begin a new epoch, later than the one before even on a clock that went back."""
         now_ms = self._clock.now_ms()
-        until = {"lease_until": now_ms + self._lease_ms, "ttl": now_ms // 1000 + _KEPT_S}
-        (made,) = self._tables.each([Update(self._at, Change(self._alive(now_ms), until, {}))])
-        if not made.done:
-            self._begin(now_ms, until)
-        nodes = self._tables.query(keys.REGISTRY, keys.NODES, Span(), _NODES_MAX).records
-        return sum(each["lease_until"] > now_ms for each in nodes)
+        before = self._tables.get([self._at]).get(self._at)
+        epoch = max(now_ms, (before["epoch"] if before else 0) + 1, self._epoch + 1)
+        row = {"target": self._node.target, "epoch": epoch, **self._until(now_ms)}
+        same = (Test("epoch", Op.EQ, before["epoch"]),) if before else ()
+        if self._tables.together([Put(self._at, row, same) if before else Insert(self._at, row)]):
+            raise Unavailable("another lease of this node was begun at the same time")
+        self._epoch = epoch
+        return self._count(now_ms)
 
     def find(self, server_id: str) -> Elsewhere | None:
         """Say which other node owns a session, if one does."""
@@ -54,6 +69,7 @@ class DynamoOwners:
     def claim(self, server_id: str) -> int | Elsewhere:
         """Own a session, or say who does; decided by one transaction that also tests the lease."""
         at = keys.owner(server_id)
+        epoch = self._epoch
         for _ in range(_TRIES):
             now_ms = self._clock.now_ms()
             row = self._tables.get([at]).get(at)
@@ -61,8 +77,8 @@ class DynamoOwners:
             if (elsewhere := self._elsewhere(row, holder, now_ms)) is not None:
                 return elsewhere
             generation = row["generation"] + 1 if row else 1
-            own = {"node": self._node.id, "epoch": self._epoch, "generation": generation}
-            writes: list[Write] = [Check(self._at, self._alive(now_ms))]
+            own = {"node": self._node.id, "epoch": epoch, "generation": generation}
+            writes: list[Write] = [Check(self._at, self._alive(epoch, now_ms))]
             writes.append(Put(at, own, _same(row)) if row else Insert(at, own))
             if row and holder and not self._is_mine(row):
                 seen = (Test("lease_until", Op.EQ, holder["lease_until"]),)
@@ -84,15 +100,15 @@ class DynamoOwners:
     def _at(self) -> Key:
         return keys.relay_node(self._node.id)
 
-    def _alive(self, now_ms: int) -> tuple[Test, ...]:
-        return Test("epoch", Op.EQ, self._epoch), Test("lease_until", Op.GT, now_ms)
+    def _alive(self, epoch: int, now_ms: int) -> tuple[Test, ...]:
+        return Test("epoch", Op.EQ, epoch), Test("lease_until", Op.GT, now_ms)
 
-    def _begin(self, now_ms: int, until: Record) -> None:
-        """Begin a new epoch, later than the one before even on a clock that went back."""
-        epoch = max(now_ms, self._epoch + 1)
-        row = {"target": self._node.target, "epoch": epoch, **until}
-        self._tables.together([Put(self._at, row)])
-        self._epoch = epoch
+    def _until(self, now_ms: int) -> Record:
+        return {"lease_until": now_ms + self._lease_ms, "ttl": now_ms // 1000 + _KEPT_S}
+
+    def _count(self, now_ms: int) -> int:
+        nodes = self._tables.query(keys.REGISTRY, keys.NODES, Span(), _NODES_MAX).records
+        return sum(each["lease_until"] > now_ms for each in nodes)
 
     def _holder(self, row: Record | None) -> Record | None:
         """Read the node that a row names, if it is still in the epoch in which it claimed."""

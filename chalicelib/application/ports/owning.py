@@ -14,8 +14,12 @@ class Elsewhere:
 class Owners(Protocol):
     """The registry, as one node sees it. Calls block; each raises `Unavailable` when it cannot be asked."""
 
-    def renew(self) -> int:
-        """Prolong this node's lease, or begin a new one; gives how many nodes are alive, this one too."""
+    def renew(self) -> int | None:
+        """Prolong this node's lease; gives how many nodes are alive, or None: there is none to prolong."""
+        ...
+
+    def begin(self) -> int:
+        """Begin a new lease, in which this node owns nothing; gives how many nodes are alive."""
         ...
 
     def find(self, server_id: str) -> Elsewhere | None:
