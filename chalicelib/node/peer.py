@@ -164,6 +164,9 @@ class Peer(asyncio.Protocol):
     def connection_lost(self, _error: Exception | None) -> None:
         """Give everything back."""
         self.wire.receive_eof()
+        # The protocol and its parser hold each other: what is in there would stay until it is collected.
+        self.wire.reader.buffer.clear()
+        self._fragments = bytearray()
         for timer in (self._linger, self._request_timer):
             if timer is not None:
                 timer.cancel()
@@ -299,7 +302,8 @@ class Peer(asyncio.Protocol):
     def _part(self, frame: Frame) -> None:
         if self.left:
             return
-        data = bytes(frame.data)
+        # The parser holds the frame until its next one.
+        data, frame.data = bytes(frame.data), b""
         if not frame.fin or self._fragmented:
             self._fragments += data
             self._fragmented = not frame.fin

@@ -187,11 +187,23 @@ def test_a_stalled_reader_with_ten_senders_stays_within_the_budgets_memory(
     base = _peak_bytes(node)
     _open(node, ending, "stalled", "server", receive_buffer=4_096)
     clients = [_open(node, ending, "stalled", "client") for _ in range(10)]
-    threads = [_in_background(partial(each.send, b"z" * LARGEST)) for each in clients]
+    for each in clients:
+        _in_background(partial(each.send, b"z" * LARGEST))
     _wait_until(lambda: _metric(node, "inflight_delivery_bytes") > 0, 20)
-    for thread in threads:
-        thread.join(1)
+    _wait_until(lambda: _quiet(node), 20)
     assert _peak_bytes(node) < base + 536_870_912 // 4 + 64 * MIB
+
+
+def test_what_has_gone_through_is_held_by_nobody(start_node: StartNode, ending: ExitStack) -> None:
+    node = start_node()
+    base = _metric(node, "process_memory_bytes")
+    for number in range(6):
+        data = _open(node, ending, f"through-{number}", "server")
+        client = _open(node, ending, f"through-{number}", "client")
+        sending = _in_background(partial(client.send, b"z" * (24 * MIB)))
+        assert len(data.message().data) == 24 * MIB
+        sending.join(10)
+    _wait_until(lambda: _metric(node, "process_memory_bytes") < base + 48 * MIB)
 
 
 def test_above_the_watermark_nobody_is_admitted_and_the_blocked_are_shed_first(
@@ -215,6 +227,13 @@ def test_under_pressure_a_request_is_told_so(start_node: StartNode) -> None:
     with pytest.raises(RefusedError) as refused:
         Peer.open(node.port, ws_path("s", "server"))
     assert (refused.value.answer.status, refused.value.answer.body) == (503, "Relay memory pressure")
+
+
+def _quiet(node: Running) -> bool:
+    """Say whether nothing more comes in."""
+    before = _metric(node, "ingress_reserved_bytes")
+    threading.Event().wait(0.3)
+    return _metric(node, "ingress_reserved_bytes") == before
 
 
 def _send_all(peer: Peer, messages: Iterable[str | bytes]) -> None:
