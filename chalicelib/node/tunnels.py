@@ -62,17 +62,19 @@ class Tunnels:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def opened(self, token: str) -> Ticket | None:
-        """Give what a ticket opens, asking the store once for each; raises Unavailable."""
-        now_ms = time.time_ns() // 1_000_000
+        """Give what a ticket opens, asking the store once for each until it ends; raises Unavailable."""
         known = self._known.get(token)
-        if known is None:
-            known = await asyncio.to_thread(self._tickets.opened, token)
-            if known is None:
-                return None
-            if len(self._known) >= _KNOWN_MAX:
-                self._known.clear()
-            self._known[token] = known
-        return known if known.until_ms > now_ms else None
+        if known is not None and known.until_ms > time.time_ns() // 1_000_000:
+            return known
+        # This machine's clock may be wrong: that a ticket has ended the store's time says.
+        found = await asyncio.to_thread(self._tickets.opened, token)
+        if found is None:
+            self._known.pop(token, None)
+            return None
+        if len(self._known) >= _KNOWN_MAX:
+            self._known.clear()
+        self._known[token] = found
+        return found
 
     def has(self, name: str) -> bool:
         """Say whether somebody listens at a tunnel here."""

@@ -12,6 +12,7 @@ class Cuttable:
     def __init__(self, to_port: int) -> None:
         self._to_port = to_port
         self._open = True
+        self._delay_s = 0.0
         self._sockets: list[socket.socket] = []
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._server.getsockname()[1]
@@ -26,6 +27,10 @@ class Cuttable:
     def mend(self) -> None:
         """Let new connections through."""
         self._open = True
+
+    def slow(self, delay_s: float) -> None:
+        """Let everything through so much later from now on."""
+        self._delay_s = delay_s
 
     def stop(self) -> None:
         """End for good."""
@@ -44,7 +49,15 @@ class Cuttable:
             far = socket.create_connection(("127.0.0.1", self._to_port), 5)
             self._sockets += [near, far]
             for source, sink in ((near, far), (far, near)):
-                threading.Thread(target=_pour, args=(source, sink), daemon=True).start()
+                threading.Thread(target=self._pour, args=(source, sink), daemon=True).start()
+
+    def _pour(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65_536):
+                threading.Event().wait(self._delay_s)
+                sink.sendall(data)
+        _end(source)
+        _end(sink)
 
 
 @contextmanager
@@ -55,14 +68,6 @@ def cuttable(to_port: int) -> Iterator[Cuttable]:
         yield made
     finally:
         made.stop()
-
-
-def _pour(source: socket.socket, sink: socket.socket) -> None:
-    with suppress(OSError):
-        while data := source.recv(65_536):
-            sink.sendall(data)
-    _end(source)
-    _end(sink)
 
 
 def _end(sock: socket.socket) -> None:

@@ -1,17 +1,19 @@
 """Who owns a session when several nodes share a registry: real processes, paused, cut off and killed."""
 
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from threading import Event
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.node.conftest import LEASE_S, Running, StartShared
+from tests.node.conftest import LEASE_S, ROOT, Running, StartShared
 from tests.node.cuttable import cuttable
 from tests.node.paseo import Closed, Peer, RefusedError, request, ws_path
 
@@ -39,6 +41,11 @@ def _opens(node: Running, name: str = "s") -> bool:
     except RefusedError:
         return False
     return True
+
+
+def _clock_off(seconds: int) -> dict[str, str]:
+    path = os.pathsep.join((str(Path(__file__).parent / "skewed"), str(ROOT)))
+    return {"PYTHONPATH": path, "CLOCK_OFF_S": str(seconds)}
 
 
 def _wait_until(true: Callable[[], bool], within_s: float) -> float:
@@ -128,6 +135,56 @@ def test_a_paused_node_closes_its_sockets_before_it_serves_again(
     one.process.send_signal(signal.SIGCONT)
     for each in (data, client):
         assert each.closed() == Closed(1012, "Session owner moved")
+
+
+def test_a_paused_node_closes_its_sockets_also_when_a_message_is_under_way(
+    start_shared: StartShared, ending: ExitStack
+) -> None:
+    one = start_shared("one:4000")
+    path = ws_path("s", "server", "2", "c")
+    ending.enter_context(Peer.open(one.port, path, receive_buffer=4_096))
+    client, other = _open(one, ending, role="client"), _open(one, ending, "t")
+    client.send(b"z" * (8 << 20))
+    client.send("behind it")
+    one.process.send_signal(signal.SIGSTOP)
+    Event().wait(LEASE_S)
+    one.process.send_signal(signal.SIGCONT)
+    for each in (client, other):
+        assert each.closed() == Closed(1012, "Session owner moved")
+    _wait_until(lambda: _opens(one), 5)
+
+
+@pytest.mark.parametrize("seconds_off", [(-5, 5), (5, -5)])
+def test_clocks_that_differ_by_ten_seconds_give_a_session_no_second_owner(
+    start_shared: StartShared, store: str, ending: ExitStack, seconds_off: tuple[int, int]
+) -> None:
+    """The leases are long here: what the store's `Date` says is a second's matter."""
+    leases = {"lease_ms": 5_000, "lease_renewal_ms": 1_000, "clock_skew_ms": 2_000}
+    with cuttable(urlsplit(store).port or 0) as way:
+        one = start_shared("one:4000", store_port=way.port, also=_clock_off(seconds_off[0]), **leases)
+        two = start_shared("two:4000", also=_clock_off(seconds_off[1]), **leases)
+        data = _open(one, ending)
+        assert _refused(two) == (409, "", "one:4000")
+        way.cut()
+        with ThreadPoolExecutor(1) as pool:
+            taking = pool.submit(_wait_until, lambda: _opens(two), 12)
+            assert data.closed(12) == Closed(1012, "Session owner moved")
+            assert not taking.done()
+            taking.result(12)
+
+
+def test_a_rush_of_claims_costs_no_lease(start_shared: StartShared, store: str, ending: ExitStack) -> None:
+    with cuttable(urlsplit(store).port or 0) as way:
+        one = start_shared(
+            "one:4000", store_port=way.port, capacity_mutation_timeout_ms=3_000, lease_ms=2_500
+        )
+        data, client = _open(one, ending), _open(one, ending, role="client")
+        way.slow(0.05)
+        with ThreadPoolExecutor(60) as pool:
+            list(pool.map(partial(_opens, one), [f"rush-{number}" for number in range(60)]))
+        client.send("still here")
+        assert data.message().text == "still here"
+        assert request(one.port, "/ready").status == 200
 
 
 def test_a_node_cut_off_from_the_store_closes_its_sockets_before_another_may_own_them(

@@ -1,0 +1,1 @@
+"""A folder for the path of processes whose clock is off."""
