@@ -1,6 +1,7 @@
 """The node: answers requests, admits WebSockets, and lets go of everything when its time is over."""
 
 import asyncio
+import ctypes
 import json
 import os
 import signal
@@ -30,6 +31,7 @@ from chalicelib.node.tunnels import Tickets, Tunnels, session_of
 MOVED = "Session owner moved"
 EXPIRED = "Session expired"
 _TICK_S = 0.1
+_M_MMAP_THRESHOLD, _MAPPED_FROM_BYTES = -3, 1 << 18
 Admission = Callable[[Response], Coroutine[None, None, None]]
 
 
@@ -309,8 +311,18 @@ def resident_bytes() -> int | None:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def map_large_messages() -> None:
+    """Have the C library give large messages' memory back as soon as they are gone, if it can.
+
+    Left to itself glibc keeps it from the second one on, and sockets would be shed for memory that is free.
+    """
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _MAPPED_FROM_BYTES)
+
+
 def serve(settings: NodeSettings, world: World, listening: Callable[[int], None]) -> None:
     """Run one node to its end; `listening` is told its port."""
+    map_large_messages()
     uvloop.run(_serve(settings, world, listening))
 
 
