@@ -55,11 +55,15 @@ def start_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartNode]:
 
 
 def _start(
-    ending: ExitStack, stderr: IO[str], environment: Mapping[str, str] | None = None, **settings: object
+    ending: ExitStack,
+    stderr: IO[str],
+    environment: Mapping[str, str] | None = None,
+    module: str = "chalicelib.node",
+    **settings: object,
 ) -> Running:
     given = {f"PASEO_RELAY_{name.upper()}": str(value) for name, value in settings.items()}
     process = subprocess.Popen(
-        [sys.executable, "-m", "chalicelib.node"],
+        [sys.executable, "-m", module],
         cwd=ROOT,
         env={**os.environ, **SHORT, "PASEO_RELAY_PORT": "0", **(environment or {}), **given},
         stdout=subprocess.PIPE,

@@ -83,7 +83,9 @@ class Peer:
     pongs: list[bytes] = field(default_factory=list)
 
     @classmethod
-    def open(cls, port: int, path: str, *, receive_buffer: int = 0) -> Self:
+    def open(
+        cls, port: int, path: str, *, receive_buffer: int = 0, headers: Mapping[str, str] | None = None
+    ) -> Self:
         """Connect and upgrade; raises RefusedError."""
         sock = socket.socket()
         if receive_buffer:
@@ -95,7 +97,8 @@ class Peer:
         lines = [
             f"GET {path} HTTP/1.1", "Host: relay.test", "Upgrade: websocket", "Connection: Upgrade",
             f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13",
-            "Sec-WebSocket-Extensions: permessage-deflate", "", "",
+            "Sec-WebSocket-Extensions: permessage-deflate",
+            *(f"{name}: {value}" for name, value in (headers or {}).items()), "", "",
         ]  # fmt: skip
         sock.sendall("\r\n".join(lines).encode())
         peer = cls(sock)

@@ -19,6 +19,9 @@ FRAMES = "application/vnd.relay.frame"
 _UNHEARD = frozenset(
     {Fault.CONNECT_FAILED, Fault.CONNECT_TIMEOUT, Fault.DNS_FAILED, Fault.TLS_FAILED, Fault.REFUSED}
 )
+_FAULTS_TOLD = frozenset({Fault.CONNECT_FAILED, Fault.TIMEOUT, Fault.NO_RESPONSE})
+_STATUSES = range(200, 1_000)
+_MS_MAX = 3_600_000
 _HEADERS_KEPT = frozenset({"retry-after", "content-type", "location", "server", "date"})
 _HEADER_MAX = 256
 _HEAD_MAX = 65_536
@@ -77,20 +80,30 @@ def _heard(reply: Reply, response_max: int) -> Reply:
 
 
 def _told(head: dict[str, Any], body: bytes, reply: Reply, response_max: int) -> Reply:
-    took_ms = max(0, int(head.get("ms", 0)))
+    """Read what a listener says of an answer; raises what reading strangers' JSON raises."""
     if "fault" in head:
         fault = Fault(head["fault"])
-        return Reply(fault=fault, detail=str(head.get("detail", ""))[:_HEADER_MAX], total_ms=reply.total_ms)
-    headers = tuple(
-        (str(name).lower(), str(value)[:_HEADER_MAX])
-        for name, value in head["headers"]
-        if str(name).lower() in _HEADERS_KEPT
-    )
+        if fault not in _FAULTS_TOLD:
+            raise ValueError("a fault that is not the listener's to tell")
+        return Reply(fault=fault, detail=_text(head.get("detail", "")), total_ms=reply.total_ms)
+    headers: dict[str, str] = {}
+    for name, value in head["headers"]:
+        if str(name).lower() in _HEADERS_KEPT:
+            headers.setdefault(str(name).lower(), _text(value))
     return Reply(
-        status=int(head["status"]),
-        headers=headers,
+        status=_STATUSES[_STATUSES.index(head["status"])],
+        headers=tuple(headers.items()),
         body=body[:response_max],
         truncated=len(body) > response_max or bool(head.get("truncated")),
-        first_byte_ms=took_ms,
+        first_byte_ms=_within(head.get("ms", 0)),
         total_ms=reply.total_ms,
     )
+
+
+def _within(ms: Any) -> int:  # noqa: ANN401 - a stranger's JSON
+    return int(min(max(ms, 0), _MS_MAX))
+
+
+def _text(said: Any) -> str:  # noqa: ANN401 - a stranger's JSON
+    """Give the start of a text as one that can be stored: half a character is none."""
+    return str(said)[:_HEADER_MAX].encode(errors="replace").decode()
