@@ -22,11 +22,11 @@ LEASE_S = 2.0
 _NAMES = count()
 ROOT = Path(__file__).parents[2]
 SHORT = {
-    "PASEO_RELAY_SYNC_AGAIN_MS": "1000",
-    "PASEO_RELAY_CONTROL_UNRESPONSIVE_MS": "500",
-    "PASEO_RELAY_DATA_ATTACH_TIMEOUT_MS": "1500",
+    "PASEO_RELAY_SYNC_AGAIN_MS": "500",
+    "PASEO_RELAY_CONTROL_UNRESPONSIVE_MS": "250",
+    "PASEO_RELAY_DATA_ATTACH_TIMEOUT_MS": "750",
 }
-"""The specification's timers of 10, 5 and 15 seconds of a WebSocket, a tenth as long."""
+"""The specification's timers of 10, 5 and 15 seconds of a WebSocket, a twentieth as long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,22 +12,24 @@ from threading import Event
 import pytest
 
 from infra.local.emulator import free_port
-from tests.node.conftest import ROOT, Running, StartShared
+from tests.node.conftest import ROOT, Running, StartNode, sharing
 from tests.node.paseo import Peer, RefusedError, request, ws_path
 
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 CONFIGURATION = ROOT / "infra" / "relay_node" / "nginx.conf.template"
 
 
-@pytest.fixture
-def nodes(start_shared: StartShared) -> list[Running]:
-    ports = [free_port() for _ in range(2)]
-    return [start_shared(f"127.0.0.1:{port}", port=port) for port in ports]
+@pytest.fixture(scope="module")
+def nodes(start_node: StartNode, store: str) -> list[Running]:
+    """Two nodes for all of these tests; the last one kills one of them."""
+    start = sharing(start_node, store)
+    return [start(f"127.0.0.1:{port}", port=port) for port in (free_port(), free_port())]
 
 
-@pytest.fixture
-def public(nodes: list[Running], tmp_path: Path) -> Iterator[int]:
+@pytest.fixture(scope="module")
+def public(nodes: list[Running], tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """Run nginx in front of the nodes, and give its port."""
+    tmp_path = tmp_path_factory.mktemp("nginx")
     if not Path(NGINX).exists() and not os.environ.get("CI"):
         pytest.skip("nginx is not there: Debian's package `nginx-light` has it")
     port = free_port()

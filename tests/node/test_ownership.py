@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.node.conftest import LEASE_S, ROOT, Running, StartShared
+from tests.node.conftest import LEASE_S, ROOT, Running, StartNode, StartShared, sharing
 from tests.node.cuttable import cuttable
 from tests.node.paseo import Closed, Peer, RefusedError, request, ws_path
 
@@ -43,6 +43,11 @@ def _opens(node: Running, name: str = "s") -> bool:
     return True
 
 
+def _together(start: StartShared, *names: str) -> list[Running]:
+    with ThreadPoolExecutor(len(names)) as pool:
+        return list(pool.map(lambda name: start(f"{name}:4000"), names))
+
+
 def _clock_off(seconds: int) -> dict[str, str]:
     path = os.pathsep.join((str(Path(__file__).parent / "skewed"), str(ROOT)))
     return {"PYTHONPATH": path, "CLOCK_OFF_S": str(seconds)}
@@ -56,10 +61,16 @@ def _wait_until(true: Callable[[], bool], within_s: float) -> float:
     return time.monotonic() - began
 
 
+@pytest.fixture(scope="module")
+def trio(start_node: StartNode, store: str) -> list[Running]:
+    """Three nodes for the tests that leave them as they were."""
+    return _together(sharing(start_node, store), "one", "two", "three")
+
+
 def test_a_session_of_another_node_is_answered_with_where_it_is(
-    start_shared: StartShared, ending: ExitStack
+    trio: list[Running], ending: ExitStack
 ) -> None:
-    one, two, three = (start_shared(f"{name}:4000") for name in ("one", "two", "three"))
+    one, two, three = trio
     _open(one, ending)
     for other in (two, three):
         assert _refused(other) == (409, "", "one:4000")
@@ -77,36 +88,34 @@ def test_the_reroute_header_is_what_it_is_set_to(start_shared: StartShared, endi
     assert refused.value.answer.headers["x-elsewhere"] == "one:4000"
 
 
-def test_of_many_that_race_all_get_to_the_same_node(start_shared: StartShared, ending: ExitStack) -> None:
-    nodes = [start_shared(f"{name}:4000") for name in ("one", "two", "three")]
-
+def test_of_many_that_race_all_get_to_the_same_node(trio: list[Running], ending: ExitStack) -> None:
     def ask(node: Running, name: str) -> str:
         try:
             ending.enter_context(Peer.open(node.port, ws_path(name, "client", "2", "c")))
         except RefusedError as refused:
             return refused.answer.headers.get("x-reroute-target", "nowhere")
-        return f"{('one', 'two', 'three')[nodes.index(node)]}:4000"
+        return f"{('one', 'two', 'three')[trio.index(node)]}:4000"
 
     with ThreadPoolExecutor(16) as pool:
         for round_ in range(8):
             name = f"race-{round_}"
-            owners = list(pool.map(partial(ask, name=name), nodes * 6))
+            owners = list(pool.map(partial(ask, name=name), trio * 6))
             assert len(set(owners)) == 1
             assert owners[0] != "nowhere"
 
 
-def test_an_idle_session_is_let_go_and_may_move(start_shared: StartShared) -> None:
-    one, two = (start_shared(f"{name}:4000") for name in ("one", "two"))
-    assert _opens(one)
-    assert _refused(two) == (409, "", "one:4000")
-    _wait_until(lambda: _opens(two), 5)
-    assert _refused(one) == (409, "", "two:4000")
+def test_an_idle_session_is_let_go_and_may_move(trio: list[Running]) -> None:
+    one, two, _ = trio
+    assert _opens(one, "idle")
+    assert _refused(two, "idle") == (409, "", "one:4000")
+    _wait_until(lambda: _opens(two, "idle"), 5)
+    assert _refused(one, "idle") == (409, "", "two:4000")
 
 
 def test_a_killed_nodes_sessions_are_taken_over_within_its_lease_and_a_second(
     start_shared: StartShared, ending: ExitStack
 ) -> None:
-    one, two = (start_shared(f"{name}:4000") for name in ("one", "two"))
+    one, two = _together(start_shared, "one", "two")
     _open(one, ending)
     one.process.kill()
     one.process.wait(10)
@@ -114,7 +123,7 @@ def test_a_killed_nodes_sessions_are_taken_over_within_its_lease_and_a_second(
 
 
 def test_a_node_that_ends_in_order_leaves_its_sessions_at_once(start_shared: StartShared) -> None:
-    one, two = (start_shared(f"{name}:4000") for name in ("one", "two"))
+    one, two = _together(start_shared, "one", "two")
     assert _opens(one)
     one.terminate()
     one.process.wait(10)
@@ -124,7 +133,7 @@ def test_a_node_that_ends_in_order_leaves_its_sessions_at_once(start_shared: Sta
 def test_a_paused_node_closes_its_sockets_before_it_serves_again(
     start_shared: StartShared, ending: ExitStack
 ) -> None:
-    one, two = (start_shared(f"{name}:4000") for name in ("one", "two"))
+    one, two = _together(start_shared, "one", "two")
     data, client = _open(one, ending), _open(one, ending, role="client")
     client.send("before")
     assert data.message().text == "before"
@@ -154,23 +163,29 @@ def test_a_paused_node_closes_its_sockets_also_when_a_message_is_under_way(
     _wait_until(lambda: _opens(one), 5)
 
 
-@pytest.mark.parametrize("seconds_off", [(-5, 5), (5, -5)])
 def test_clocks_that_differ_by_ten_seconds_give_a_session_no_second_owner(
-    start_shared: StartShared, store: str, ending: ExitStack, seconds_off: tuple[int, int]
+    start_shared: StartShared, store: str, ending: ExitStack
 ) -> None:
     """The leases are long here: what the store's `Date` says is a second's matter."""
-    leases = {"lease_ms": 5_000, "lease_renewal_ms": 1_000, "clock_skew_ms": 2_000}
-    with cuttable(urlsplit(store).port or 0) as way:
-        one = start_shared("one:4000", store_port=way.port, also=_clock_off(seconds_off[0]), **leases)
-        two = start_shared("two:4000", also=_clock_off(seconds_off[1]), **leases)
-        data = _open(one, ending)
-        assert _refused(two) == (409, "", "one:4000")
+    leases = {"lease_ms": 4_500, "lease_renewal_ms": 1_000, "clock_skew_ms": 2_000}
+    with cuttable(urlsplit(store).port or 0) as way, ThreadPoolExecutor(2) as pool:
+        slow, fast = _clock_off(-5), _clock_off(5)
+        cut_off = [
+            start_shared("cut:4000", store_port=way.port, also=also, **leases) for also in (slow, fast)
+        ]
+        others = [start_shared("other:4000", also=also, **leases) for also in (fast, slow)]
+        sockets = [_open(node, ending, f"s{number}") for number, node in enumerate(cut_off)]
+        for number, other in enumerate(others):
+            assert _refused(other, f"s{number}") == (409, "", "cut:4000")
         way.cut()
-        with ThreadPoolExecutor(1) as pool:
-            taking = pool.submit(_wait_until, lambda: _opens(two), 12)
-            assert data.closed(12) == Closed(1012, "Session owner moved")
-            assert not taking.done()
-            taking.result(12)
+
+        def moved_in_order(number: int) -> bool:
+            with ThreadPoolExecutor(1) as own:
+                taking = own.submit(_wait_until, lambda: _opens(others[number], f"s{number}"), 12)
+                told = sockets[number].closed(12) == Closed(1012, "Session owner moved")
+                return told and not taking.done() and taking.result(12) > 0
+
+        assert list(pool.map(moved_in_order, range(2))) == [True, True]
 
 
 def test_a_rush_of_claims_costs_no_lease(start_shared: StartShared, store: str, ending: ExitStack) -> None:
@@ -234,13 +249,14 @@ def test_below_its_floor_a_cluster_takes_no_new_session_but_keeps_those_it_has(
 def test_a_node_that_is_told_to_stop_lets_sessions_finish_and_takes_no_new_one(
     start_shared: StartShared, ending: ExitStack
 ) -> None:
-    one = start_shared("one:4000", drain_timeout_ms=2_000)
+    one = start_shared("one:4000", drain_timeout_ms=1_500)
     data, client = _open(one, ending), _open(one, ending, role="client")
     one.terminate()
     _wait_until(lambda: request(one.port, "/ready").status == 503, 5)
     assert _refused(one, "new") == (503, "draining", "")
     client.send("last words")
     assert data.message().text == "last words"
-    assert data.closed(5) == Closed(1012, "Session expired")
-    assert client.closed(5) == Closed(1012, "Session expired")
+    for each in (data, client):
+        assert each.closed(5) == Closed(1012, "Session expired")
+        each.sock.close()
     assert one.process.wait(10) == 0

@@ -170,7 +170,7 @@ def test_what_the_dead_held_is_given_back(node: Running, ending: ExitStack) -> N
 
 
 def test_a_control_that_takes_nothing_is_shed(start_node: StartNode, ending: ExitStack) -> None:
-    node = start_node(control_queue_bytes=65_536)
+    node = start_node(control_queue_bytes=65_536, transport_send_timeout_ms=30_500)
     path = ws_path("deaf", "server")
     control = ending.enter_context(Peer.open(node.port, path, receive_buffer=2_048))
     control.message()
