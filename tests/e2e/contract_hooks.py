@@ -25,7 +25,7 @@ API = urlsplit(os.environ["CONTRACT_API"])
 RECEIVER = os.environ["CONTRACT_RECEIVER"]
 OPERATOR = os.environ["CONTRACT_OPERATOR"]
 NOTES = Path(os.environ["CONTRACT_NOTES"])
-OF_OPERATORS = {"create_tenant", "list_tenants", "purge_tenant", "recover_tenant"}
+OF_OPERATORS = {"create_tenant", "metrics", "list_tenants", "purge_tenant", "recover_tenant"}
 QUOTAS = {"endpoints": 5_000, "events_per_second": 1_000, "requests_per_second": 1_000}
 PLAIN = {"description", "rate_per_second", "burst", "max_concurrency", "retry_profile"}
 NOTHING = {"since": "2020-01-01T00:00:00Z", "until": "2020-01-02T00:00:00Z"}
@@ -151,6 +151,12 @@ def delete_endpoint(case: Case) -> None:
     case.headers["If-Match"] = '"1"'
 
 
+def make_tunnel_token(case: Case) -> None:
+    """Listen at a tunnel."""
+    body = {"url": "tunnel:", "transport": "tunnel", "event_types": ["contract.none"]}
+    case.path_parameters["endpoint_id"] = str(OURS.ask("POST", "/v1/endpoints", body)["id"])
+
+
 def create_endpoint(case: Case) -> None:
     """Register an endpoint at an address that there is, for events that nobody posts."""
     kept = plain(case.body)
@@ -240,6 +246,7 @@ FITTING: Mapping[str, Callable[[Case], None]] = {
     "delete_endpoint": delete_endpoint,
     "disable_endpoint": disable_endpoint,
     "enable_endpoint": enable_endpoint,
+    "make_tunnel_token": make_tunnel_token,
     "patch_endpoint": change_endpoint,
     "patch_tenant": change_tenant,
     "pause_replay": turn_replay,

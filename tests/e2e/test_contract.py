@@ -17,8 +17,9 @@ import pytest
 
 from chalicelib.domain.api_key import DEVELOPMENT_OPERATOR_KEY
 from chalicelib.wire.operations import OPERATIONS, Operation
+from infra.local.emulator import free_port
 from infra.local.processes import ROOT
-from tests.e2e.stack import RelayStack
+from tests.e2e.stack import Ports, RelayStack
 
 TESTER = ROOT / ".venv-openapi/bin/python"
 EXAMPLES = 100
@@ -33,7 +34,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RelayStack]:
     if not TESTER.exists():
         pytest.skip("schemathesis is not there: `make test` installs it into .venv-openapi")
     settings = {"RELAY_ALLOW_KEYLESS": "false"}
-    with RelayStack(tmp_path_factory.mktemp("contract"), settings=settings) as stack:
+    ports = Ports(node=free_port())
+    with RelayStack(tmp_path_factory.mktemp("contract"), settings=settings, ports=ports) as stack:
         yield stack
 
 
