@@ -134,6 +134,24 @@ def test_where_nobody_listens_a_delivery_is_held_and_goes_when_somebody_comes(
     assert attempt["held_for"] == "no_listener"
 
 
+def test_an_ordered_tunnel_keeps_its_order_also_of_what_was_held_and_takes_replays_and_tests(
+    stack: RelayStack, customer: Customer
+) -> None:
+    tunnel = customer.hook("tunnel:", transport="tunnel", ordering="endpoint")
+    ids = [customer.post(tunnel.type).delivery_id for _ in range(5)]
+    stack.until(lambda: _held_for(customer, tunnel) == "no_listener", PATIENCE_S)
+    health = customer.api.get(f"/v1/endpoints/{tunnel.id}/health").json()
+    assert health["breaker"]["state"] == "closed"
+    with _listening(stack, tunnel, "/verify", "--json") as listening:
+        told = [json.loads(listening.line('"attempt"')) for _ in ids]
+        assert [(each["delivery_id"], each["attempt"]) for each in told] == [(each, 1) for each in ids]
+        customer.all_ended(tunnel.id, 5)
+        customer.api.post(f"/v1/deliveries/{ids[0]}/replay", json={}).raise_for_status()
+        assert json.loads(listening.line('"attempt"'))["delivery_id"] == ids[0]
+        tested = customer.api.post(f"/v1/endpoints/{tunnel.id}/test", json={}).json()
+        assert json.loads(listening.line('"attempt"'))["delivery_id"] == tested["delivery_id"]
+
+
 def test_what_the_local_server_does_is_the_attempts_outcome(
     stack: RelayStack, customer: Customer, tunnel: Hook
 ) -> None:
