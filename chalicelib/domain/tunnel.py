@@ -15,6 +15,8 @@ URL = "tunnel:"
 TICKET_S = 300
 """How long a ticket opens a connection; what it has opened stays open."""
 FRAME_MAX = 2 << 20
+LOST = b"listener lost"
+"""What a node says of a call whose listener went in the middle of it."""
 _LENGTH = struct.Struct("!I")
 
 

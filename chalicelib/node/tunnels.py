@@ -23,7 +23,7 @@ TAKEN_OVER = "Another listener has taken over this tunnel"
 ANSWER_WITHIN_S = 60.0
 PING_EVERY_S = 15.0
 SILENT_S = 40.0
-NO_LISTENER, LISTENER_LOST, BUSY = b"no listener", b"listener lost", b"listener busy"
+NO_LISTENER, BUSY = b"no listener", b"listener busy"
 _QUEUED_MAX_BYTES = 8 << 20
 _KNOWN_MAX = 10_000
 
@@ -170,7 +170,7 @@ class Tunnels:
         try:
             return 200, await asyncio.wait_for(waiting, ANSWER_WITHIN_S)
         except (TimeoutError, asyncio.CancelledError):
-            return 502, LISTENER_LOST
+            return 502, tunnel.LOST
         finally:
             listener.waiting.pop(number, None)
 

@@ -10,6 +10,14 @@ from tests.node.conftest import Running, StartNode
 from tests.node.paseo import BINARY, CLOSE, PING, TEXT, Message, Peer, RefusedError, framed, request, ws_path
 
 NAMES = count()
+METRICS = {
+    "gauge": "ready draining active_websockets active_sessions ingress_reserved_bytes inflight_delivery_bytes"
+    " backpressured_sources max_frame_bytes process_memory_bytes",
+    "counter": "reroute_responses_total connection_rejections_total frames_forwarded_total"
+    " bytes_forwarded_total slow_consumer_disconnects_total delivery_timeouts_total"
+    " memory_pressure_disconnects_total",
+    "histogram": "delivery_wait_seconds frame_size_bytes",
+}
 UPGRADE = {
     "Upgrade": "websocket",
     "Connection": "Upgrade",
@@ -107,6 +115,14 @@ def test_metrics_are_prometheus_text(node: Running) -> None:
 @pytest.fixture(scope="module")
 def hasty(start_node: StartNode) -> Running:
     return start_node(http_idle_timeout_ms=300)
+
+
+def test_the_metrics_are_those_its_users_know(node: Running) -> None:
+    lines = request(node.port, "/metrics").body.splitlines()
+    told = {tuple(each.split()[2:]) for each in lines if each.startswith("# TYPE ")}
+    assert told == {
+        (f"paseo_relay_{name}", kind) for kind, names in METRICS.items() for name in names.split()
+    }
 
 
 def test_a_request_that_does_not_end_is_cut_off(hasty: Running) -> None:

@@ -252,7 +252,7 @@ def test_whatever_a_listener_answers_is_an_outcome_that_can_be_stored(
     head: object,
     outcome: int | Fault,
 ) -> None:
-    sent = calling.submit(_sent, node)
+    sent = calling.submit(_sent, node.port)
     number, _ = _given(listener)
     if isinstance(head, dict):
         head = {"id": number, **head}
@@ -273,14 +273,36 @@ def test_whatever_a_listener_answers_is_an_outcome_that_can_be_stored(
 def test_a_listener_that_never_answers_is_a_timeout(
     node: Running, listener: Peer, calling: ThreadPoolExecutor
 ) -> None:
-    sent = calling.submit(_sent, node)
+    sent = calling.submit(_sent, node.port)
     _given(listener)
     assert sent.result(10).fault is Fault.TIMEOUT
 
 
 def test_where_nobody_listens_or_the_ticket_is_not_taken_nothing_was_tried(node: Running) -> None:
-    for reply in (_sent(node), _sent(node, ticket="tt_nonsense")):
+    for reply in (_sent(node.port), _sent(node.port, ticket="tt_nonsense")):
         assert (reply.unheard, reply.unsent, reply.status, reply.fault) == (True, True, None, None)
+
+
+def test_what_a_proxy_says_of_a_node_that_is_away_is_nothing_of_the_endpoint(
+    calling: ThreadPoolExecutor,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        sent = calling.submit(_sent, proxy.getsockname()[1])
+        near, _ = proxy.accept()
+        with near:
+            near.recv(65_536)
+            near.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 11\r\n\r\nBad Gateway")
+            assert sent.result(10).unheard
+
+
+def test_a_listener_that_goes_is_no_answer_of_the_endpoint(
+    node: Running, listener: Peer, calling: ThreadPoolExecutor
+) -> None:
+    sent = calling.submit(_sent, node.port)
+    _given(listener)
+    listener.sock.close()
+    reply = sent.result(10)
+    assert (reply.unheard, reply.status, reply.fault) == (False, None, Fault.NO_RESPONSE)
 
 
 def test_a_node_that_is_killed_in_the_middle_leaves_an_attempt_that_may_have_arrived(
@@ -288,22 +310,22 @@ def test_a_node_that_is_killed_in_the_middle_leaves_an_attempt_that_may_have_arr
 ) -> None:
     node = start_node(module="tests.node.ticketed")
     listener = _listen(node, ending)
-    sent = calling.submit(_sent, node)
+    sent = calling.submit(_sent, node.port)
     _given(listener)
     node.process.kill()
     reply = sent.result(10)
     assert (reply.unheard, reply.status, reply.fault) == (False, None, Fault.NO_RESPONSE)
-    assert _sent(node).unheard
+    assert _sent(node.port).unheard
 
 
-def _sent(node: Running, ticket: str = "tt_function") -> Reply:
+def _sent(port: int, ticket: str = "tt_function") -> Reply:
     """Send a request as functions do."""
 
     async def run() -> Reply:
         transport = GuardedTransport(OPEN, Timeouts())
         limits = SendLimits(total_timeout_s=TOTAL_S)
         direct = GuardedSender(transport, limits, BackgroundLoop())
-        url = f"http://127.0.0.1:{node.port}"
+        url = f"http://127.0.0.1:{port}"
         sender = TunnelledSender(direct, direct.limited(frame_limits(limits)), url, lambda: Secret(ticket))
         try:
             return await sender.send(Request("tunnel:", (("webhook-id", "d"),), b"{}", tunnel=NAME))

@@ -72,7 +72,8 @@ def _heard(reply: Reply, response_max: int) -> Reply:
             return _told(head, body, reply, response_max)
         except (tunnel.NotAFrameError, KeyError, TypeError, ValueError):
             return Reply(fault=Fault.PROTOCOL_ERROR, detail="the listener's answer cannot be read")
-    if reply.status == HTTPStatus.BAD_GATEWAY:
+    # A proxy before the nodes says the same of a node that is away, which is nothing of the endpoint.
+    if reply.status == HTTPStatus.BAD_GATEWAY and reply.body == tunnel.LOST:
         return Reply(fault=Fault.NO_RESPONSE, detail="the listener went before it answered")
     if reply.status is None and reply.fault not in _UNHEARD:
         return reply
