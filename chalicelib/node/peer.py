@@ -67,6 +67,7 @@ class Peer(asyncio.Protocol):
         "_linger",
         "_opcode",
         "_owner",
+        "_pong",
         "_request_timer",
         "asked",
         "blocked",
@@ -104,6 +105,7 @@ class Peer(asyncio.Protocol):
         self._fragments = bytearray()
         self._opcode = Opcode.BINARY
         self._held_back = False
+        self._pong = b""
         self._linger: asyncio.TimerHandle | None = None
         self._request_timer: asyncio.TimerHandle | None = None
 
@@ -145,7 +147,7 @@ class Peer(asyncio.Protocol):
             return
         wire.receive_data(data)
         if wire.writes:
-            self.flush()
+            self._reply()
         for event in wire.events_received():
             self._frame(cast("Frame", event))
         if self.left:
@@ -185,6 +187,9 @@ class Peer(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Have none any more."""
         self.blocked = False
+        if self._pong:
+            pong, self._pong = self._pong, b""
+            self.write(pong)
         self._owner.drained(self)
 
     def expect_request(self) -> None:
@@ -260,6 +265,16 @@ class Peer(asyncio.Protocol):
             if self.transport.can_write_eof():
                 self.transport.write_eof()
             self._linger_on()
+
+    def _reply(self) -> None:
+        """Send what the protocol answers; of pongs that cannot go yet the latest speaks for all before it."""
+        if self.blocked and self.wire.state is State.OPEN:
+            self._pong = self.wire.data_to_send()[-1]
+            return
+        if self._pong and self.wire.state is not State.OPEN and not self.transport.is_closing():
+            self.transport.write(self._pong)
+            self._pong = b""
+        self.flush()
 
     def _ask(self, data: bytes) -> None:
         """Read a request to its end; what comes after it has to wait for the answer."""

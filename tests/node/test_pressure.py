@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.node.conftest import Running, StartNode
-from tests.node.paseo import BINARY, TEXT, Closed, Peer, RefusedError, framed, request, ws_path
+from tests.node.paseo import BINARY, CLOSE, PING, TEXT, Closed, Peer, RefusedError, framed, request, ws_path
 
 LARGEST = 33_554_418
 MIB = 1 << 20
@@ -192,6 +192,19 @@ def test_a_stalled_reader_with_ten_senders_stays_within_the_budgets_memory(
     _wait_until(lambda: _metric(node, "inflight_delivery_bytes") > 0, 20)
     _wait_until(lambda: _quiet(node), 20)
     assert _peak_bytes(node) < base + 536_870_912 // 4 + 64 * MIB
+
+
+def test_pongs_that_nobody_takes_pile_up_no_more_than_one(start_node: StartNode, ending: ExitStack) -> None:
+    node = start_node()
+    client = _open(node, ending, "pings", "client", receive_buffer=4_096)
+    base = _metric(node, "process_memory_bytes")
+    for number in range(100):
+        client.sock.sendall(framed(PING, b"p" * 125) * 1_000 + framed(PING, b"%d" % number))
+    _wait_until(lambda: _quiet(node))
+    assert _metric(node, "process_memory_bytes") < base + 6 * MIB
+    client.frame(CLOSE, b"\x03\xe8")
+    assert client.closed() == Closed(1000)
+    assert client.pongs[-1] == b"99"
 
 
 def test_what_has_gone_through_is_held_by_nobody(start_node: StartNode, ending: ExitStack) -> None:
