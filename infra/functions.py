@@ -121,7 +121,7 @@ def _api() -> Function:
         "AuditTable": (QUERY, PUT),
         "PurgesTable": (GET, PUT),
         "MetricsTable": (GET, SCAN, *NOTE),
-        "RegistryTable": (INSERT_ALONE,),
+        "RegistryTable": (PUT,),
     }
     grants = (
         *_tables(tables),

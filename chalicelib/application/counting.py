@@ -28,6 +28,11 @@ class Counting:
         self._flushed_ms = 0
         self._lock = Lock()
 
+    @property
+    def waits(self) -> bool:
+        """Say whether something waits."""
+        return bool(self._pending)
+
     def count(self, of: Metric, value: str = "", by: int = 1) -> None:
         """Count something so many times."""
         self.add(counting.counted(of, value, by))

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+from chalicelib.application.auditing import Recorder
 from chalicelib.application.endpoints import ManageEndpoints
 from chalicelib.application.ports import Bell, Bells, Clock, Dice, Gates, Tickets
 from chalicelib.domain import gate as gates
 from chalicelib.domain.api_key import digest
+from chalicelib.domain.audit import Action, Actor, Difference, Record
 from chalicelib.domain.delivery import Lane
 from chalicelib.domain.endpoint import Transport, lane_numbers
 from chalicelib.domain.errors import ErrorCode, RelayError
@@ -25,11 +27,11 @@ class Tunnels:
     clock: Clock
     dice: Dice
 
-    def ticket(self, tenant: str, endpoint_id: str) -> tuple[Ticket, Secret]:
+    def ticket(self, tenant: str, endpoint_id: str, record: Record | None = None) -> tuple[Ticket, Secret]:
         """Make a ticket, whose text is given this once."""
         made = Ticket(tenant, endpoint_id, self.clock.now_ms() + TICKET_S * 1000)
         text = Secret(f"tt_{self.dice.key(_BYTES).hex()}")
-        self.tickets.issue(digest(text.reveal()), made)
+        self.tickets.issue(digest(text.reveal()), made, record)
         return made, text
 
     def opened(self, text: str) -> Ticket | None:
@@ -46,7 +48,7 @@ class ListenAt:
     tunnels: Tunnels
     node_url: str
 
-    def run(self, tenant: str, endpoint_id: str) -> tuple[Ticket, Secret]:
+    def run(self, tenant: str, endpoint_id: str, by: Actor) -> tuple[Ticket, Secret]:
         """Make the ticket of a listener; raises RelayError where there is no such tunnel, or no node."""
         endpoint = self.endpoints.get_to_change(tenant, endpoint_id)
         if endpoint.transport is not Transport.TUNNEL:
@@ -63,7 +65,10 @@ class ListenAt:
                 field="id",
                 expected="an installation whose operator has set RELAY_NODE_URL",
             )
-        return self.tunnels.ticket(tenant, endpoint_id)
+        recorder = Recorder(self.tunnels.clock, self.tunnels.dice)
+        shown = Difference({}, {"opens_for_s": TICKET_S})
+        record = recorder.record(by, Action.TUNNEL_TOKEN_MADE, (tenant, endpoint_id), shown)
+        return self.tunnels.ticket(tenant, endpoint_id, record)
 
 
 class CallersTicket:

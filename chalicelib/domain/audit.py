@@ -48,6 +48,7 @@ class Action(StrEnum):
     KEY_CREATED = "key.created"
     KEY_REVOKED = "key.revoked"
     STEPPED_UP = "key.stepped_up"
+    TUNNEL_TOKEN_MADE = "tunnel.token_made"  # noqa: S105 - the name of an action
     TENANT_CREATED = "tenant.created"
     TENANT_CHANGED = "tenant.changed"
     TENANT_RECOVERED = "tenant.recovered"

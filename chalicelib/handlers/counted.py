@@ -13,6 +13,12 @@ def flush_soon() -> None:
     _tell(stored=bootstrap.counting().flush_soon())
 
 
+def flush_waiting() -> None:
+    """Store what an earlier request of this process left to the next, whatever that asks for."""
+    if bootstrap.counting().waits:
+        flush_soon()
+
+
 def _tell(*, stored: bool) -> None:
     if not stored:
         bootstrap.log().warning("counts.delayed")

@@ -111,7 +111,7 @@ def end_overlap(asked: Asked, endpoint_id: str) -> Response:
 def tunnel_token(asked: Asked, endpoint_id: str) -> Response:
     """Let a machine listen at a tunnel: 201 with a token for its connection, shown this once."""
     asked.has_nothing_to_say()
-    ticket, text = bootstrap.listen_at().run(asked.caller.tenant, endpoint_id)
+    ticket, text = bootstrap.listen_at().run(asked.caller.tenant, endpoint_id, asked.actor)
     return http.reply(answers.tunnel_token(ticket, text, bootstrap.settings().node_url), 201)
 
 

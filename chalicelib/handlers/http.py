@@ -21,7 +21,7 @@ from chalicelib.domain.delivery import Status
 from chalicelib.domain.errors import ErrorCode, RelayError
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.step_up import ElevatedAction
-from chalicelib.handlers import problems
+from chalicelib.handlers import counted, problems
 from chalicelib.wire import bodies, cursor, operations, parsing
 from chalicelib.wire.cursor import LIST_DEFAULT, LIST_MAX
 from chalicelib.wire.operations import Operation
@@ -159,6 +159,8 @@ def guarded(app: Chalice, view: Callable[[], Response]) -> Response:
     except Exception as error:  # noqa: BLE001 - the handler's border
         bootstrap.log().exception("request.failed", exc_info=error, extra=_named(app.current_request))
         return problem(_INTERNAL)
+    finally:
+        counted.flush_waiting()
 
 
 def problem(error: RelayError) -> Response:

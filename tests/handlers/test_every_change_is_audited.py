@@ -23,6 +23,7 @@ NOT_CHANGES = {
     "post_events": "likewise",
     "test_endpoint": "a sample event, likewise",
 }
+SHOWN_ONCE = ("secret", "key", "assertion", "token")
 CHANGES = [each for each in OPERATIONS if each.method != "GET" and each.roles and each.id not in NOT_CHANGES]
 SINCE = "2020-01-01T00:00:00Z"
 
@@ -74,7 +75,9 @@ class Case:
         """Keep what an answer shows once."""
         shown = answer.json
         for holder in (shown, shown.get("admin_key", {}), shown.get("second_factor", {})):
-            self.secrets += [str(holder[each]) for each in ("secret", "key", "assertion") if each in holder]
+            self.secrets += [
+                str(holder[each]) for each in ("secret", "key", "assertion", "token") if each in holder
+            ]
         return answer
 
 
@@ -143,6 +146,11 @@ def _purge_letters(case: Case) -> Request:
     return lambda: case.admin.call("DELETE", f"{path}/dead-letters", b"", case.admin.elevated())
 
 
+def _make_token(case: Case) -> Request:
+    made = case.admin.endpoint(url="tunnel:", transport="tunnel")
+    return lambda: case.kept(case.admin.call("POST", f"/v1/endpoints/{made['id']}/tunnel-token"))
+
+
 def _create_key(case: Case) -> Request:
     return lambda: case.kept(case.admin.post("/v1/keys", {"role": "viewer"}, case.admin.elevated()))
 
@@ -199,6 +207,7 @@ MADE: Mapping[str, tuple[Action, Callable[[Case], Request]]] = {
     "create_key": (Action.KEY_CREATED, _create_key),
     "revoke_key": (Action.KEY_REVOKED, _revoke),
     "step_up": (Action.STEPPED_UP, _step_up),
+    "make_tunnel_token": (Action.TUNNEL_TOKEN_MADE, _make_token),
 }
 """What each operation is recorded as, and all but the last request of carrying it out."""
 NAMES = {
@@ -214,6 +223,7 @@ NAMES = {
 def case(operator: Relay, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Case:
     monkeypatch.setenv("RELAY_ALLOW_PRIVATE_ENDPOINTS", "true")
     monkeypatch.setenv("RELAY_SHARD_COUNT", "1")
+    monkeypatch.setenv("RELAY_NODE_URL", "https://relay.example.com")
     forget()
     tenant = opened(operator)
     made = Case(operator, admin_of(operator, tenant), tenant, receiver)

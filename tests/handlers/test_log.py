@@ -28,8 +28,10 @@ NOT_TOLD = "fan_out.worked_off"
 
 
 def calls(name: str) -> Iterator[ast.Call]:
-    """Find the calls of functions and methods of a name in what handles calls, and in telemetry."""
-    for path in (ROOT / "chalicelib/telemetry.py", *(ROOT / "chalicelib/handlers").glob("*.py")):
+    """Find the calls of functions and methods of a name in what handles calls and puts the parts together."""
+    folders = ("handlers", "bootstrap")
+    among = (path for each in folders for path in (ROOT / "chalicelib" / each).glob("*.py"))
+    for path in (ROOT / "chalicelib/telemetry.py", *among):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name:
                 yield node

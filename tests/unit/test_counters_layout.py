@@ -22,7 +22,9 @@ FIRST = {
         *("mpay", "mrow", "mtom"),
     ],
 }
-LAYOUTS = {1: FIRST, 2: FIRST | {Part.DELIVERY: [*FIRST[Part.DELIVERY], "b"]}}
+SECOND = FIRST | {Part.DELIVERY: [*FIRST[Part.DELIVERY], "b"]}
+THIRD = SECOND | {Part.DELIVERY: [*SECOND[Part.DELIVERY], "dnl"]}
+LAYOUTS = {1: FIRST, 2: SECOND, 3: THIRD}
 
 
 def test_the_names_of_a_layout_never_change_and_a_new_one_has_a_layout_of_its_own() -> None:

@@ -18,7 +18,7 @@ from chalicelib.domain.change import Change, Op, Record, Test
 from chalicelib.domain.counts import Cell, Counts
 from chalicelib.domain.metrics import Kind, Part
 
-LAYOUT: Final = 2
+LAYOUT: Final = 3
 """Raised with every cell that the catalogue gets: a record of a lower one lacks some of them."""
 _CODES: Final = {
     metrics.ATTEMPTS.name: "a",

@@ -1,7 +1,9 @@
 """Tickets of tunnels in DynamoDB, beside the registry of the nodes that look at them."""
 
 from chalicelib.adapters.dynamodb import keys
+from chalicelib.adapters.dynamodb.auditing import recorded
 from chalicelib.adapters.dynamodb.records import Insert, Tables
+from chalicelib.domain.audit import Record
 from chalicelib.domain.tunnel import Ticket
 
 
@@ -12,15 +14,19 @@ class DynamoTickets:
         """Read and write this table."""
         self._tables = tables
 
-    def issue(self, digest: str, ticket: Ticket) -> None:
-        """Keep a new one."""
+    def issue(self, digest: str, ticket: Ticket, record: Record | None = None) -> None:
+        """Keep a new one, with the record of who made it where somebody did."""
         row = {
             "tenant": ticket.tenant,
             "endpoint": ticket.endpoint_id,
             "until": ticket.until_ms,
             "ttl": ticket.until_ms // 1000,
         }
-        self._tables.each([Insert(keys.ticket(digest), row)])
+        made = Insert(keys.ticket(digest), row)
+        if record is None:
+            self._tables.each([made])
+        else:
+            self._tables.together([made, recorded(record)])
 
     def find(self, digest: str) -> Ticket | None:
         """Give one that was issued, ended or not; strongly consistent."""
