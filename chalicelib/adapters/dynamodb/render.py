@@ -1,7 +1,8 @@
 """Writes as DynamoDB says them: PartiQL statements and transaction items. Pure."""
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, assert_never
 
 from chalicelib.adapters.dynamodb.records import (
@@ -19,10 +20,14 @@ from chalicelib.adapters.dynamodb.records import (
 from chalicelib.domain.change import Op, Record, Test
 
 Attributes = dict[str, Any]
+_PATHS_MAX = 4_096
 
 
 def attribute(value: object) -> dict[str, Any]:
     """Give a value in DynamoDB's tagged form: text, integers, bytes, lists and maps."""
+    write = _USUAL.get(type(value))
+    if write is not None:
+        return write(value)
     match value:
         case str():
             return {"S": value}
@@ -38,6 +43,13 @@ def attribute(value: object) -> dict[str, Any]:
             return {"L": [attribute(each) for each in value]}
         case _:
             raise TypeError(f"{type(value).__name__} cannot be stored")
+
+
+_USUAL: Mapping[type, Callable[[object], dict[str, Any]]] = {
+    str: lambda value: {"S": value},
+    int: lambda value: {"N": str(value)},
+}
+"""Almost all values are of these, and asking what a value is an instance of is dear."""
 
 
 def attributes(record: Mapping[str, Any]) -> Attributes:
@@ -152,6 +164,7 @@ def _where(key: Key, tests: Sequence[Test]) -> tuple[str, list[object]]:
     return " AND ".join(parts), values
 
 
+@lru_cache(_PATHS_MAX)
 def _path(path: str) -> str:
     return ".".join(f'"{part}"' for part in path.split("."))
 
