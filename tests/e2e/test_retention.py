@@ -19,6 +19,8 @@ NOW_MS = time.time_ns() // 1_000_000
 NOW_S = NOW_MS // 1000
 HOUR_S = 3_600
 ROWS = {"idempotency": 30, "history": 140, "dead-letters": 25, "notices": 5, "stats": 7}
+YOUNG_DAYS = 1 / (24 * 60)
+"""A minute when this module is read, and well under an hour when a whole run comes to it."""
 OLD, KEPT, ORPHANS = 60, 9, 4
 """Payloads whose time is over, that are kept although old, and whose event was never written."""
 
@@ -82,7 +84,7 @@ def sow(seeds: Seeds) -> int:
         seeds.payload(event_id(40, number))
     for number in range(ORPHANS):
         seeds.payload(event_id(2 / 24, number))
-        seeds.payload(event_id(0.5 / 24, number))
+        seeds.payload(event_id(YOUNG_DAYS, number))
     return sum(ROWS.values()) + 2 * OLD + ORPHANS
 
 
@@ -113,7 +115,7 @@ def test_the_count_removed_is_the_count_that_was_overdue(sown: tuple[RelayStack,
     assert sum(each["removed"] for each in swept(stack)) == overdue
     seeds = Seeds(stack)
     assert {table: seeds.count(table) for table in ROWS} == ROWS
-    young = {event_id(0.5 / 24, number) for number in range(ORPHANS)}
+    young = {event_id(YOUNG_DAYS, number) for number in range(ORPHANS)}
     assert seeds.payloads() == {event_id(40, number) for number in range(KEPT)} | young
 
 
