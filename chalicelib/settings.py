@@ -7,8 +7,10 @@ contradict each other, are told in one sentence and nothing starts.
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Annotated, Self
+from types import MappingProxyType
+from typing import Annotated, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -18,6 +20,8 @@ from chalicelib.domain.chat.platform import OFFICIAL
 from chalicelib.domain.endpoint import OVERLAP_MAX_S, OVERLAP_S
 
 PREFIX = "RELAY_"
+Model = TypeVar("Model", bound=BaseModel)
+_NOTHING: Mapping[str, object] = MappingProxyType({})
 SETTLE_MARGIN_SECS = 2
 # What may pass between admission and the last send of a lease: without it no send would ever start.
 START_MARGIN_SECS = 1
@@ -161,17 +165,34 @@ class Settings(BaseModel):
 def load(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings; raises SettingsError with one sentence per fault."""
     source = os.environ if environment is None else environment
+    derived = {"real_aws": _real_aws(source)}
+    return read(Settings, source, Names(PREFIX, "docs/configuration.md"), derived)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How the variables of a model begin, and the page that lists them."""
+
+    prefix: str
+    page: str
+
+
+def read(
+    model: type[Model], source: Mapping[str, str], names: Names, derived: Mapping[str, object] = _NOTHING
+) -> Model:
+    """Read a model's settings, and what is derived for it; raises SettingsError with a sentence per fault."""
+    prefix = names.prefix
     given: dict[str, object] = {
-        name.removeprefix(PREFIX).lower(): value for name, value in source.items() if name.startswith(PREFIX)
+        name.removeprefix(prefix).lower(): value for name, value in source.items() if name.startswith(prefix)
     }
-    unknown = sorted(set(given) - (set(Settings.model_fields) - {"real_aws"}))
+    unknown = sorted(set(given) - (set(model.model_fields) - set(derived)))
     if unknown:
-        names = ", ".join(PREFIX + name.upper() for name in unknown)
-        raise SettingsError(f"unknown setting {names}; docs/configuration.md lists those there are")
+        told = ", ".join(prefix + name.upper() for name in unknown)
+        raise SettingsError(f"unknown setting {told}; {names.page} lists those there are")
     try:
-        return Settings.model_validate({**given, "real_aws": _real_aws(source)})
+        return model.model_validate({**given, **derived})
     except ValidationError as error:
-        raise SettingsError("; ".join(_sentence(each) for each in error.errors())) from None
+        raise SettingsError("; ".join(_sentence(each, prefix) for each in error.errors())) from None
 
 
 def function(environment: Mapping[str, str] | None = None) -> str:
@@ -206,9 +227,9 @@ def _real_aws(source: Mapping[str, str]) -> bool:
     return any((urlsplit(each).hostname or "").endswith(_AMAZON) for each in addresses)
 
 
-def _sentence(fault: Mapping[str, object]) -> str:
+def _sentence(fault: Mapping[str, object], prefix: str) -> str:
     location = fault["loc"]
     message = str(fault["msg"]).removeprefix("Value error, ")
     if not location or not isinstance(location, tuple):
         return message
-    return f"{PREFIX}{str(location[0]).upper()}: {message}"
+    return f"{prefix}{str(location[0]).upper()}: {message}"

@@ -7,14 +7,15 @@ from chalicelib import bootstrap
 from chalicelib.domain.tunnel import Ticket
 from chalicelib.node.node import World, serve
 from chalicelib.node.owners import Alone, NoTickets
-from chalicelib.node.settings import NodeSettings, NodeSettingsError, load
+from chalicelib.node.settings import NodeSettings, load
+from chalicelib.settings import SettingsError
 
 
 def main() -> int:
     """Run it; a wrong setting is told in one sentence."""
     try:
         settings = load()
-    except NodeSettingsError as error:
+    except SettingsError as error:
         print(error, file=sys.stderr)
         return 1
 

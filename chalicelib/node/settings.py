@@ -7,7 +7,9 @@ import os
 from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from chalicelib.settings import Names, read
 
 PREFIX = "PASEO_RELAY_"
 MESSAGE_MAX_BYTES = 33_554_418
@@ -17,10 +19,6 @@ CONTROL_MAX_BYTES = 65_536
 Milliseconds = Annotated[int, Field(ge=1, le=3_600_000)]
 Bytes = Annotated[int, Field(ge=1, le=1 << 40)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
-
-
-class NodeSettingsError(ValueError):
-    """A setting is wrong; the text says which, and what would be right."""
 
 
 class NodeSettings(BaseModel):
@@ -85,24 +83,6 @@ class NodeSettings(BaseModel):
 
 
 def load(environment: Mapping[str, str] | None = None) -> NodeSettings:
-    """Read the settings; raises NodeSettingsError with one sentence per fault."""
+    """Read the settings; raises SettingsError with one sentence per fault."""
     source = os.environ if environment is None else environment
-    given = {
-        name.removeprefix(PREFIX).lower(): value for name, value in source.items() if name.startswith(PREFIX)
-    }
-    unknown = sorted(set(given) - set(NodeSettings.model_fields))
-    if unknown:
-        names = ", ".join(PREFIX + name.upper() for name in unknown)
-        raise NodeSettingsError(f"unknown setting {names}; docs/relay-node.md lists those there are")
-    try:
-        return NodeSettings.model_validate(given)
-    except ValidationError as error:
-        raise NodeSettingsError("; ".join(_sentence(each) for each in error.errors())) from None
-
-
-def _sentence(fault: Mapping[str, object]) -> str:
-    location = fault["loc"]
-    message = str(fault["msg"]).removeprefix("Value error, ")
-    if not location or not isinstance(location, tuple):
-        return message
-    return f"{PREFIX}{str(location[0]).upper()}: {message}"
+    return read(NodeSettings, source, Names(PREFIX, "docs/relay-node.md"))

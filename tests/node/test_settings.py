@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.node.settings import NodeSettings, NodeSettingsError, load
+from chalicelib.node.settings import NodeSettings, load
+from chalicelib.settings import SettingsError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "relay-node.md").read_text(encoding="utf-8")
 
@@ -39,7 +40,7 @@ def test_the_defaults_are_those_its_users_know() -> None:
     ],
 )
 def test_a_wrong_setting_is_told_in_a_sentence(name: str, value: str, words: str) -> None:
-    with pytest.raises(NodeSettingsError, match=re.escape(words)):
+    with pytest.raises(SettingsError, match=re.escape(words)):
         load({f"PASEO_RELAY_{name}": value})
 
 
