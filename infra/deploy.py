@@ -9,13 +9,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from infra.deploying.account import Account
+from infra.deploying.command import exit_code, say
 from infra.deploying.deployment import Deployment
 from infra.deploying.release import ReleaseError
 from infra.deploying.stack import StackError
-from infra.deploying.stage import Stage, StageError, load
+from infra.deploying.stage import StageError, load
 from infra.deploying.verification import NotVerifiedError
 from infra.package import ROOT, PackagingFailedError, package
 
@@ -25,34 +24,26 @@ _EXPECTED = (PackagingFailedError, ReleaseError, StackError, StageError, NotVeri
 def main(arguments: Sequence[str] | None = None) -> int:
     """Deploy as the command line asks; the exit code is 1 when it does not work, and says why."""
     asked = _options(arguments)
-    try:
-        stage = load(asked.stage)
-        if asked.verify and not os.environ.get("OPERATOR_KEY"):
-            raise StageError(
-                "OPERATOR_KEY is not set: without the operator's key nobody can see whether an event"
-                " arrives. VERIFY=no deploys without looking."
-            )
-        _deploy(stage, asked)
-    except _EXPECTED as error:
-        print(error, file=sys.stderr)
-        return 1
-    except (BotoCoreError, ClientError) as error:
-        print(f"AWS refuses: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_code(lambda: _deploy(asked), *_EXPECTED)
 
 
-def _deploy(stage: Stage, asked: argparse.Namespace) -> None:
+def _deploy(asked: argparse.Namespace) -> None:
+    stage = load(asked.stage)
+    if asked.verify and not os.environ.get("OPERATOR_KEY"):
+        raise StageError(
+            "OPERATOR_KEY is not set: without the operator's key nobody can see whether an event"
+            " arrives. VERIFY=no deploys without looking."
+        )
     account = Account.of(stage, os.environ.get("AWS_ENDPOINT_URL", ""))
-    deployment = Deployment(stage, account, _say, os.environ.get("OPERATOR_KEY", ""))
+    deployment = Deployment(stage, account, say, os.environ.get("OPERATOR_KEY", ""))
     if asked.release:
         deployment.deploy_again(asked.release)
     else:
-        _say(f"Packaging the stage {stage.name}.")
+        say(f"Packaging the stage {stage.name}.")
         deployment.deploy(package(ROOT / "build" / stage.name, stage, architecture=account.architecture))
-    _say(f"Its address: {deployment.url()}")
+    say(f"Its address: {deployment.url()}")
     if asked.verify:
-        _say(f"A test event has arrived: delivery {deployment.verify(asked.to)}.")
+        say(f"A test event has arrived: delivery {deployment.verify(asked.to)}.")
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -66,10 +57,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--to", default="", help="where the test event goes, an https URL; Relay itself unless given"
     )
     return parser.parse_args(arguments)
-
-
-def _say(sentence: str) -> None:
-    print(sentence, flush=True)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from infra.deploying.account import Account
+from infra.deploying.command import exit_code
 from infra.deploying.deployment import Deployment
 from infra.deploying.stack import StackError
 from infra.deploying.stage import Stage, StageError, load
@@ -16,17 +15,13 @@ from infra.deploying.stage import Stage, StageError, load
 def main(arguments: Sequence[str] | None = None) -> int:
     """Destroy as the command line asks; the exit code is 1 when it does not work, and says why."""
     asked = _options(arguments)
-    try:
-        stage = load(asked.stage)
-        account = Account.of(stage, os.environ.get("AWS_ENDPOINT_URL", ""))
-        Deployment(stage, account, print).destroy(data=_data(stage, asked))
-    except (StackError, StageError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except (BotoCoreError, ClientError) as error:
-        print(f"AWS refuses: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_code(lambda: _destroy(asked), StackError, StageError)
+
+
+def _destroy(asked: argparse.Namespace) -> None:
+    stage = load(asked.stage)
+    account = Account.of(stage, os.environ.get("AWS_ENDPOINT_URL", ""))
+    Deployment(stage, account, print).destroy(data=_data(stage, asked))
 
 
 def _data(stage: Stage, asked: argparse.Namespace) -> bool:

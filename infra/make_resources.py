@@ -10,11 +10,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from infra.deploying.account import Account
 from infra.deploying.beside_chalice import SUFFIX, template
 from infra.deploying.chalice_copy import ChaliceCopy
+from infra.deploying.command import exit_code, say
 from infra.deploying.deployment import OPERATOR
 from infra.deploying.kept import Kept
 from infra.deploying.release import Releases
@@ -28,34 +27,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m infra.make_resources", description=__doc__)
     parser.add_argument("--stage", required=True, help="a stage of infra/stages")
     asked = parser.parse_args(arguments)
-    try:
-        stage = load(asked.stage)
-        account = Account.of(stage, os.environ.get("AWS_ENDPOINT_URL", ""))
-        stack = make(stage, account)
-        key = os.environ.get("OPERATOR_KEY", "")
-        operator = hashlib.sha256(key.encode()).hexdigest() if key else stage.parameters.get(OPERATOR, "")
-        folder = ChaliceCopy(stage, account, stack.outputs(), operator).write()
-    except (PackagingFailedError, StackError, StageError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except (BotoCoreError, ClientError) as error:
-        print(f"AWS refuses: {error}", file=sys.stderr)
-        return 1
+    return exit_code(lambda: _make(asked), PackagingFailedError, StackError, StageError)
+
+
+def _make(asked: argparse.Namespace) -> None:
+    stage = load(asked.stage)
+    account = Account.of(stage, os.environ.get("AWS_ENDPOINT_URL", ""))
+    stack = make(stage, account)
+    key = os.environ.get("OPERATOR_KEY", "")
+    operator = hashlib.sha256(key.encode()).hexdigest() if key else stage.parameters.get(OPERATOR, "")
+    folder = ChaliceCopy(stage, account, stack.outputs(), operator).write()
     chalice = f".venv/bin/chalice --project-dir {folder.relative_to(ROOT)} deploy --stage {stage.name}"
-    print(f"Now: {chalice}\nThen: make post-deploy STAGE={stage.name}")
-    return 0
+    say(f"Now: {chalice}\nThen: make post-deploy STAGE={stage.name}")
 
 
 def make(stage: Stage, account: Account) -> Stack:
     """Make the stack beside chalice, or bring it to what it should be, and give it."""
-    stack = Stack(stage.stack + SUFFIX, account, _say)
-    if Stack(stage.stack, account, _say).exists():
+    stack = Stack(stage.stack + SUFFIX, account, say)
+    if Stack(stage.stack, account, say).exists():
         raise StackError(f"The stage {stage.name} is deployed in one stack; take that away first.")
     stack.make_ready()
-    kept = Kept(stage, account, _say)
+    kept = Kept(stage, account, say)
     found = None if stack.holds_anything() else kept.taking_up()
     if found:
-        _say("Takes up what a removed stack has left.")
+        say("Takes up what a removed stack has left.")
         stack.apply(found)
     release = Releases(stage, account).keep(template(stage.name))
     values = {"Prefix": stage.prefix, "EndpointUrl": account.endpoint_url, **stage.parameters}
@@ -64,7 +59,7 @@ def make(stage: Stage, account: Account) -> Stack:
         for name, value in values.items()
         if name in release.template["Parameters"]
     ]
-    _say(
+    say(
         "The resources changed."
         if stack.apply(Change(release.url, parameters))
         else "The resources are there."
@@ -72,10 +67,6 @@ def make(stage: Stage, account: Account) -> Stack:
     if found:
         kept.put_right()
     return stack
-
-
-def _say(sentence: str) -> None:
-    print(sentence, flush=True)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 
 import httpx
-from botocore.exceptions import BotoCoreError, ClientError
 
 from infra.deploying.account import Account
 from infra.deploying.beyond_chalice import BeyondChalice, NotAsMeantError
+from infra.deploying.command import exit_code, say
 from infra.deploying.stage import StageError, load
 from infra.deploying.verification import NotVerifiedError, Verification
 
@@ -27,32 +27,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="only look, set nothing")
     parser.add_argument("--to", default="", help="where the test event goes; Relay itself unless given")
     asked = parser.parse_args(arguments)
-    try:
-        stage = load(asked.stage)
-        account = Account.of(stage, os.environ.get("AWS_ENDPOINT_URL", ""))
-        beyond = BeyondChalice(stage, account, _say)
-        if not asked.check:
-            beyond.set()
-        beyond.check()
-        _say("Every event source takes back what its function names.")
-        url = account.api_url(beyond.api_id)
-        _say(f"Its address: {url}")
-        if key := os.environ.get("OPERATOR_KEY"):
-            with httpx.Client(base_url=url, timeout=_TIMEOUT_S, trust_env=not account.endpoint_url) as api:
-                _say(
-                    f"A test event has arrived: delivery {Verification(api, key, asked.to, _WITHIN_S).run()}."
-                )
-    except (NotAsMeantError, NotVerifiedError, StageError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except (BotoCoreError, ClientError) as error:
-        print(f"AWS refuses: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_code(lambda: _set_and_look(asked), NotAsMeantError, NotVerifiedError, StageError)
 
 
-def _say(sentence: str) -> None:
-    print(sentence, flush=True)
+def _set_and_look(asked: argparse.Namespace) -> None:
+    stage = load(asked.stage)
+    account = Account.of(stage, os.environ.get("AWS_ENDPOINT_URL", ""))
+    beyond = BeyondChalice(stage, account, say)
+    if not asked.check:
+        beyond.set()
+    beyond.check()
+    say("Every event source takes back what its function names.")
+    url = account.api_url(beyond.api_id)
+    say(f"Its address: {url}")
+    if key := os.environ.get("OPERATOR_KEY"):
+        with httpx.Client(base_url=url, timeout=_TIMEOUT_S, trust_env=not account.endpoint_url) as api:
+            say(f"A test event has arrived: delivery {Verification(api, key, asked.to, _WITHIN_S).run()}.")
 
 
 if __name__ == "__main__":
