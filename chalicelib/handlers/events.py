@@ -37,7 +37,7 @@ def answer(app: Chalice, post: Callable[[Asked, Became], Response]) -> Response:
     """Answer a request that posts, and count what became of each event, and how long that took."""
     began_us = bootstrap.clock().now_us()
     became: Became = []
-    response = http.answer(app, lambda asked: post(asked, became))
+    response = http.answered(app, lambda asked: post(asked, became))
     if not became:
         _note(became, HTTPStatus(response.status_code))
     counting = bootstrap.counting()

@@ -140,6 +140,13 @@ View = Callable[..., Response]
 
 
 def answer(app: Chalice, view: View, **path: str) -> Response:
+    """Answer a request that counts nothing itself; what an earlier one left to count is stored."""
+    response = answered(app, view, **path)
+    counted.flush_waiting()
+    return response
+
+
+def answered(app: Chalice, view: View, **path: str) -> Response:
     """Authenticate, call a view with what was asked, and turn errors into problem documents.
 
     Who may ask, and with which query, is the operation's row in wire/operations.
@@ -159,8 +166,6 @@ def guarded(app: Chalice, view: Callable[[], Response]) -> Response:
     except Exception as error:  # noqa: BLE001 - the handler's border
         bootstrap.log().exception("request.failed", exc_info=error, extra=_named(app.current_request))
         return problem(_INTERNAL)
-    finally:
-        counted.flush_waiting()
 
 
 def problem(error: RelayError) -> Response:
