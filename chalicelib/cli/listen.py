@@ -8,7 +8,7 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from chalicelib.cli.api import Api, AwayError, Entry
+from chalicelib.cli.api import Api, AwayError, Entry, Found
 from chalicelib.cli.local import Answer, Local
 from chalicelib.cli.telling import Telling
 from chalicelib.domain import tunnel
@@ -47,7 +47,7 @@ class Listener:
                 await self._listen(found.endpoint_id)
             await self._wait(found.endpoint_id)
 
-    async def _patiently_found(self, endpoint_id: str, event_types: list[str]) -> Any:  # noqa: ANN401 - a Found
+    async def _patiently_found(self, endpoint_id: str, event_types: list[str]) -> Found:
         while True:
             try:
                 return await asyncio.to_thread(self._api.tunnel, endpoint_id, event_types)

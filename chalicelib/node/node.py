@@ -226,15 +226,12 @@ class Node:
     def _page(self, peer: Peer, path: str) -> Response:
         match path:
             case "/health":
-                return _json(peer, 200, "ok")
+                return _status(peer, 200, "ok")
             case "/ready":
                 ready = self._ready()
-                return _json(peer, 200 if ready else 503, "ready" if ready else "unready")
+                return _status(peer, 200 if ready else 503, "ready" if ready else "unready")
             case "/metrics":
-                response = peer.wire.reject(200, self.metrics.text(self._gauges()))
-                del response.headers["Content-Type"]
-                response.headers["Content-Type"] = CONTENT_TYPE
-                return response
+                return _typed(peer.wire.reject(200, self.metrics.text(self._gauges())), CONTENT_TYPE)
             case _:
                 return peer.wire.reject(404, door.NOT_FOUND.text)
 
@@ -330,8 +327,12 @@ async def _serve(settings: NodeSettings, world: World, listening: Callable[[int]
     await Node(settings, world).run(listening)
 
 
-def _json(peer: Peer, status: int, word: str) -> Response:
-    response = peer.wire.reject(status, json.dumps({"status": word}, separators=(",", ":")))
+def _status(peer: Peer, status: int, word: str) -> Response:
+    text = json.dumps({"status": word}, separators=(",", ":"))
+    return _typed(peer.wire.reject(status, text), "application/json")
+
+
+def _typed(response: Response, content_type: str) -> Response:
     del response.headers["Content-Type"]
-    response.headers["Content-Type"] = "application/json"
+    response.headers["Content-Type"] = content_type
     return response

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Parcel:
-    """One message; `raw` is its frame, let go as soon as everybody's write has begun."""
+    """One message; `raw` is its frame, empty where everybody's write has begun already."""
 
     source: "Peer"
     raw: bytes

@@ -86,10 +86,7 @@ class Relay:
             parcel = peer.outgoing.popleft()
             parcel.write_to(peer)
             parcel.check()
-        waiters, peer.waiters = peer.waiters, []
-        for each in waiters:
-            if each.parcel is None and not each.left:
-                each.read_on()
+        _wake(peer)
 
     def lost(self, peer: Peer) -> None:
         """Let a peer go whose connection is gone, after what it had sent before, if that has a way."""
@@ -140,17 +137,16 @@ class Relay:
         for session in list(self.sessions.values()):
             yield from list(session.peers())
 
-    def shed_for_memory(self) -> bool:
-        """Close the socket whose going frees most: blocked deliveries first; False when nobody is left."""
+    def shed_for_memory(self) -> None:
+        """Close the socket whose going frees most, if there is any: blocked deliveries first."""
         worst = max(
             self.peers(), key=lambda each: (each.blocked, each.charged, bool(each.outgoing)), default=None
         )
         if worst is None:
-            return False
+            return
         self.metrics.count("memory_pressure_disconnects_total")
         self.shut(worst, TRY_AGAIN, PRESSED)
         worst.transport.abort()
-        return True
 
     def _act(self, session: Session[Peer], effects: Sequence[Effect[Peer]]) -> None:
         for effect in effects:
@@ -185,10 +181,7 @@ class Relay:
         peer.outgoing.clear()
         for parcel in parcels:
             parcel.failed(peer)
-        waiters, peer.waiters = peer.waiters, []
-        for each in waiters:
-            if each.parcel is None and not each.left:
-                each.read_on()
+        _wake(peer)
 
     def _tell(self, peer: Peer, text: str) -> None:
         """Send a notice to a control; one that lets too many pile up is a slow consumer."""
@@ -314,6 +307,14 @@ class Relay:
         if blocked is not None:
             source.hold_back()
             blocked.waiters.append(source)
+
+
+def _wake(peer: Peer) -> None:
+    """Read on from those who waited for the way to a peer."""
+    waiters, peer.waiters = peer.waiters, []
+    for each in waiters:
+        if each.parcel is None and not each.left:
+            each.read_on()
 
 
 def _hand_over(older: Peer, newer: Peer) -> None:

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.bench import relay_load
+
 TARGET = Path("build/bench/node.json")
 PAIRS = int(os.environ.get("RELAYBENCH_PAIRS", "100"))
 RATE = 50
@@ -94,16 +96,7 @@ def _us_per_frame(told: dict[str, Any]) -> float:
 def _load(pid: int, port: int, scenario: str, **options: object) -> dict[str, Any]:
     """Run the load client in a process of its own."""
     given = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    command = [
-        sys.executable,
-        "-m",
-        "tests.bench.relay_load",
-        "--scenario",
-        scenario,
-        "--relay-pid",
-        str(pid),
-    ]
-    command += ["--endpoint", f"ws://127.0.0.1:{port}", "--server-id", scenario, *given]
+    command = relay_load.command(scenario, port, pid, "--server-id", scenario, *given)
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=STEADY_S + 300, check=False)
     told: dict[str, Any] = json.loads(done.stdout)
     return told

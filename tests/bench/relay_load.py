@@ -263,6 +263,12 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(given)
 
 
+def command(scenario: str, port: int, pid: int, *options: str) -> list[str]:
+    """Give what runs a scenario against a relay on this machine, as a process of its own."""
+    module = [sys.executable, "-m", "tests.bench.relay_load", "--scenario", scenario]
+    return [*module, "--relay-pid", str(pid), "--endpoint", f"ws://127.0.0.1:{port}", *options]
+
+
 def main() -> int:
     """Run it."""
     asked = arguments()

@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 from typing import Any
 
 import pytest
 
+from tests.bench import relay_load
 from tests.node.conftest import Running, StartNode
 
 BOUNDED = {
@@ -48,14 +48,5 @@ def _load(node: Running, scenario: str, *options: str) -> dict[str, Any]:
 
 
 def _run(node: Running, scenario: str, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "tests.bench.relay_load",
-        "--scenario",
-        scenario,
-        "--relay-pid",
-        str(node.process.pid),
-    ]
-    command += ["--endpoint", f"ws://127.0.0.1:{node.port}", *options]
+    command = relay_load.command(scenario, node.port, node.process.pid, *options)
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

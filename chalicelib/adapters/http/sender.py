@@ -25,17 +25,17 @@ from chalicelib.domain.request import Request, without_echo
 from chalicelib.domain.secret import Secret
 from chalicelib.domain.target import URL_MAX
 
-_HEADER_MAX = 256
+HEADER_MAX = 256
 _UNWRITABLE = (h11.LocalProtocolError, UnicodeEncodeError)
 _CANNOT_BE_WRITTEN = "the request cannot be written as HTTP"
 _NOT_TAKEN = "a kept access token was answered 401"
 _AGAIN = f"sent again with a new access token: {_NOT_TAKEN}"
-_HEADERS_KEPT = {
-    "retry-after": _HEADER_MAX,
-    "content-type": _HEADER_MAX,
+HEADERS_KEPT = {
+    "retry-after": HEADER_MAX,
+    "content-type": HEADER_MAX,
     "location": URL_MAX + 1,  # a longer one is refused, never followed in part
-    "server": _HEADER_MAX,
-    "date": _HEADER_MAX,
+    "server": HEADER_MAX,
+    "date": HEADER_MAX,
 }
 
 
@@ -146,7 +146,7 @@ class GuardedSender:
         first_byte_ms = _since(began)
         body, truncated = await self._start_of_body(answer, deadline)
         headers = tuple(
-            (name, value[: _HEADERS_KEPT[name]]) for name, value in answer.headers if name in _HEADERS_KEPT
+            (name, value[: HEADERS_KEPT[name]]) for name, value in answer.headers if name in HEADERS_KEPT
         )
         return Reply(
             status=answer.status,

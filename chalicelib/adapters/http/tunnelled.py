@@ -9,7 +9,13 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from chalicelib.adapters.http.sender import GuardedSender, LoopOutbox, SendLimits
+from chalicelib.adapters.http.sender import (
+    HEADER_MAX,
+    HEADERS_KEPT,
+    GuardedSender,
+    LoopOutbox,
+    SendLimits,
+)
 from chalicelib.domain import tunnel
 from chalicelib.domain.outcome import Fault, Reply
 from chalicelib.domain.request import Request
@@ -22,8 +28,6 @@ _UNHEARD = frozenset(
 _FAULTS_TOLD = frozenset({Fault.CONNECT_FAILED, Fault.TIMEOUT, Fault.NO_RESPONSE})
 _STATUSES = range(200, 1_000)
 _MS_MAX = 3_600_000
-_HEADERS_KEPT = frozenset({"retry-after", "content-type", "location", "server", "date"})
-_HEADER_MAX = 256
 _HEAD_MAX = 65_536
 
 
@@ -89,7 +93,7 @@ def _told(head: dict[str, Any], body: bytes, reply: Reply, response_max: int) ->
         return Reply(fault=fault, detail=_text(head.get("detail", "")), total_ms=reply.total_ms)
     headers: dict[str, str] = {}
     for name, value in head["headers"]:
-        if str(name).lower() in _HEADERS_KEPT:
+        if str(name).lower() in HEADERS_KEPT:
             headers.setdefault(str(name).lower(), _text(value))
     return Reply(
         status=_STATUSES[_STATUSES.index(head["status"])],
@@ -107,4 +111,4 @@ def _within(ms: Any) -> int:  # noqa: ANN401 - a stranger's JSON
 
 def _text(said: Any) -> str:  # noqa: ANN401 - a stranger's JSON
     """Give the start of a text as one that can be stored: half a character is none."""
-    return str(said)[:_HEADER_MAX].encode(errors="replace").decode()
+    return str(said)[:HEADER_MAX].encode(errors="replace").decode()
